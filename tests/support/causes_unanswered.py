@@ -465,6 +465,19 @@ def active_mode(control: bool = True, port: int = 20, until: float = 40.0) -> Ti
     return talk
 
 
+def high_ports(lag: float = 0.5, command: bytes = b"LIST\r\n") -> Timed:
+    """An FTP server in active mode that opens data connections from a high port, so long after a command of its client."""
+    link, failure = Ends(45_000, 21, "10.0.0.1", "198.51.100.21"), b"425 Cannot open data connection\r\n"
+    talk = [link.syn(0.0), *link.accepts(RTT)]
+    for i in range(2):
+        at, sent, heard = 5.0 + 20 * i, 1001 + i * len(command), 5001 + i * len(failure)
+        talk.append(link.segment(at, False, "PA", data=command, seq=sent, ack=heard))
+        talk += Ends(41_000 + i, 61_000 + i, "198.51.100.21", "10.0.0.1").syns(at + lag, (0.0, 1.0, 3.0, 7.0))
+        talk.append(link.segment(at + 10, True, "PA", data=failure, seq=heard, ack=sent + len(command)))
+        talk.append(link.segment(at + 10.1, False, "A", seq=sent + len(command), ack=heard + len(failure)))
+    return talk
+
+
 def scattered(count: int = 12, asked: int = 0, every: float = 3.0, of: str = "10.9.0.9") -> Timed:
     """SYN-ACKs of a server to ports of a host, which it resets; `asked`: and of another, of which the SYNs are there, too; `of`:
     whose connection with the host works."""

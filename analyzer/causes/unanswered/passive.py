@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 CONTROL_PORT, DATA_PORT, SYSTEM_PORTS = 21, 20, 1024
 SOON_NS = 1_000_000_000  # from the answer to PASV to the first SYN
+#: commands behind which a server in active mode opens a data connection
+OPENING = ("PORT", "EPRT", "LIST", "NLST", "MLSD", "RETR", "STOR", "APPE")
 TURNS_MAX, REFUSED_MAX = 5_000, 200
 
 
@@ -216,16 +218,40 @@ def ftp_data_refused(case: Case) -> Matches:
         )
 
 
+def asked_for_data(case: Case, rows: list[FlowRow]) -> bool:
+    """Returns whether each attempt of an FTP server at a client began within 1 s after a command of that client that wants a
+    data connection: a server that may not use port 20 takes a high one."""
+    commands = [
+        row
+        for row in case.exchanges("kind", "service")
+        if row["type"] == "FTP command" and (row["name"] or "").partition("\\")[0].upper() in OPENING
+    ]
+    return all(
+        (row["destination_port"] or 0) >= SYSTEM_PORTS
+        and any(
+            (each["client"], each["server"]) == (row["destination"], row["source"])
+            and 0 <= (row["first_ns"] or 0) - (each["asked_ns"] or 0) <= SOON_NS
+            for each in commands
+        )
+        for row in rows
+    )
+
+
 def blocked_by(case: Case, host: SilentHost) -> tuple[str, list[int]] | None:
-    """Returns the FTP server that tried to reach a host from its data port, and the control connections on which this client was
+    """Returns the FTP server that tried to open data connections to a host, and the control connections on which this client was
     heard since the first attempt; None without one: the client may be down, or may have left."""
     rows = [case.flow(flow) for flow in host.flows]
-    servers = {row["source"] for row in rows if row["source_port"] == DATA_PORT}
-    if len(servers) != 1 or any(row["source_port"] != DATA_PORT for row in rows):
+    servers = {row["source"] for row in rows}
+    if len(servers) != 1 or not (are_of_data_port(rows) or asked_for_data(case, rows)):
         return None
     server, since_ns = servers.pop(), min(row["first_ns"] or 0 for row in rows)
     control = [flow for flow in controlled(case, host, server) if (case.direction(flow, 0)["last_ns"] or 0) >= since_ns]
     return (server, control) if control else None
+
+
+def are_of_data_port(rows: list[FlowRow]) -> bool:
+    """Returns whether all attempts are from the data port of FTP."""
+    return all(row["source_port"] == DATA_PORT for row in rows)
 
 
 def controlled(case: Case, host: SilentHost, server: str) -> list[int]:
@@ -238,15 +264,15 @@ def controlled(case: Case, host: SilentHost, server: str) -> list[int]:
 @cause(
     code="ftp-active-blocked",
     title="Active FTP is blocked",
-    sentence="Active FTP fails: {count} of the server {server} from port 20 to {client} ({syns}{time}) got no answer, while the "
+    sentence="Active FTP fails: {count} of the server {server}{source} to {client} ({syns}{time}) got no answer, while the "
     "control connection works. A firewall or NAT before the client {probably}drops {them}.",
     advice="Let {client} use passive mode (PASV or EPSV), or let its firewall and NAT follow FTP (a helper, an ALG; not within "
     "TLS).",
-    shows="SYNs from port 20 of a host get no answer from a client. Meanwhile or later, that client is heard on its control "
-    "connection (port 21) to the host.",
+    shows="SYNs of a host get no answer from a client: they are from port 20, or follow a command of that client (PORT, EPRT, "
+    "LIST, RETR, STOR) within 1 s. Meanwhile or later, that client is heard on its control connection (port 21) to the host.",
     rivals={
         "host-down": "the client is there: its control connection works",
-        "filtered": "they are of the server, from port 20",
+        "filtered": "they are of the server, from port 20 or right after a command for data",
     },
     unknown="Whether the client's own firewall or a device before it drops them.",
     explains=("syn-unanswered", "one-way"),
@@ -259,12 +285,14 @@ def ftp_active_blocked(case: Case) -> Matches:
             case.claimed.update(host.flows)
             fields = attempt_fields(case, host, "syn-unanswered", "one-way")
             fields["flows"] = [*fields["flows"], *control]
+            source = " from port 20" if are_of_data_port([case.flow(flow) for flow in host.flows]) else ""
             yield Match(
                 certainty="likely",
                 place="client",
                 excluded={"host-down": "its control connection works"},
                 undecided={"filtered": f"a capture on {host.address}: do the SYNs arrive?"},
-                proof=f"{plural(host.syns, 'SYN')} from port 20 without an answer",
+                proof=f"{plural(host.syns, 'SYN')}{source or ' after a command for data'} without an answer",
+                source=source,
                 server=server,
                 client=host.address,
                 count=plural(host.failed, "connection"),
