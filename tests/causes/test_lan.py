@@ -267,3 +267,17 @@ def test_an_address_that_is_announced_or_never_answered_did_not_move_unseen(
 ) -> None:
     trace = wiretale.analyze(of_timed(lambda: moved(**options))(tmp_path / "capture.pcap"))
     assert "moved-address" not in trace.causes.column("code")
+
+
+@pytest.mark.parametrize(
+    ("timed", "cause"),
+    [
+        (drawn.leads_nowhere(), "second-router"),
+        (drawn.leads_nowhere(both=1), "filtered"),  # the second network leads on at times
+        (drawn.leads_nowhere(working=0), "host-down"),
+    ],
+)
+def test_connections_over_the_router_that_leads_nowhere(timed: Timed, cause: str, tmp_path: Path) -> None:
+    answer = analyze_timed(tmp_path, timed).answer
+    is_nowhere = "fe80::2 probably does not belong there, and none of 3 attempts to connect" in answer.sentence
+    assert is_nowhere == (cause == "second-router") and (answer.cause == "second-router") == is_nowhere, answer.sentence

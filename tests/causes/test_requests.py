@@ -14,6 +14,7 @@ from causes_requests import (
     NETWORKS,
     OK,
     half_closed,
+    heartbeats,
     held_handshake,
     named_members,
     open_upload,
@@ -23,11 +24,14 @@ from causes_requests import (
     served,
     short_requests,
     two_families,
+    unresolved,
 )
 from crafted import Timed, analyze_timed
 
 SHORT, HEADED, HALF = "short-request", "proxy-header", "half-closed"
+NAMELESS, BEATS = "named-unresolved", "heartbeats-missed"
 OTHER, REVOCATION, NAMED, REFERRED = "other-family", "revocation-blocked", "named-elsewhere", "ldap-referral"
+ALL = {SHORT, HEADED, HALF, OTHER, REVOCATION, NAMED, REFERRED, NAMELESS, BEATS}
 CASES: dict[str, tuple[Timed, str | None, str, tuple[str, ...]]] = {
     "shorter than announced": (
         short_requests(),
@@ -130,6 +134,33 @@ CASES: dict[str, tuple[Timed, str | None, str, tuple[str, ...]]] = {
     "a port of another service": (named_members(member_port=8080), "refused", "", ()),
     "a member of Cassandra is down": (named_members("192.168.9.9", 7000), "host-down", "", ()),
     "servers of another protocol": (named_members("192.168.9.9", 8080), "host-down", "", ()),
+    "Kafka that names a host without an address": (
+        unresolved(),
+        NAMELESS,
+        "likely",
+        (
+            "10.2.0.2:9092 answers, but 10.0.0.1 then looks for kafka-0.svc, which",
+            "(4 lookups in 3.30 s): Kafka probably",
+        ),
+    ),
+    "a name that resolves with a suffix": (unresolved(suffixed=0), None, "", ()),
+    "a name that resolves": (unresolved(code=0), None, "", ()),
+    "a name that is looked for twice": (unresolved(lookups=2), None, "", ()),
+    "a name that is looked for much later": (unresolved(after=2.0), None, "", ()),
+    "a name beside a database": (unresolved(port=5432), None, "", ()),
+    "a name beside work with the broker": (unresolved(turns=12), None, "", ()),
+    "a name beside three brokers": (unresolved(members=3), None, "", ()),
+    "a client of a broker without heartbeats": (
+        heartbeats(),
+        BEATS,
+        "likely",
+        ("10.2.0.2:5672 closed 1 connection of 10.0.0.1 60", "although it kept sending"),
+    ),
+    "the same without a late message": (heartbeats(late=False), BEATS, "likely", ()),
+    "a client that answers heartbeats": (heartbeats(answered=True), "idle-timeout", "", ()),
+    "a broker that sends none either": (heartbeats(beats=0, quiet=60.0), None, "", ()),
+    "a broker that closes with its last message": (heartbeats(quiet=0.01, late=False), None, "", ()),
+    "the same at a web server": (heartbeats(port=80), None, "", ()),
     "a directory that refers to a host without an answer": (
         referred(),
         REFERRED,
@@ -153,8 +184,10 @@ def test_the_answer_says_what_the_server_could_not_read(case: str, tmp_path: Pat
     trace = analyze_timed(tmp_path, sorted(timed, key=lambda packet: packet[0]))
     answer = trace.answer
     codes = {row["code"] for row in trace.causes}
-    assert answer.cause == cause if cause else not codes & {SHORT, HEADED, HALF, OTHER, REVOCATION, NAMED, REFERRED}, (
-        answer.sentence
-    )
+    assert (
+        answer.cause == cause
+        if cause
+        else not codes & {SHORT, HEADED, HALF, OTHER, REVOCATION, NAMED, REFERRED, NAMELESS, BEATS}
+    ), answer.sentence
     assert not certainty or answer.certainty == certainty, answer.sentence
     assert all(text in answer.sentence for text in texts), answer.sentence

@@ -56,6 +56,7 @@ def test_what_is_said(code: str, beginning: str, tmp_path: Path) -> None:
         drawn.rejected(later=2),  # a typing error
         drawn.boot(acknowledged=7),
         drawn.boot(repeats=1),
+        drawn.boot_from_dhcp(leased=False),  # the capture may have one direction
         drawn.polls(silent=()),
         drawn.polls(silent=(19,)),  # the capture ends
         drawn.polls(silent=(7, 18, 19)),  # the same, of several at once
@@ -63,6 +64,14 @@ def test_what_is_said(code: str, beginning: str, tmp_path: Path) -> None:
 )
 def test_healthy_services(timed: Timed, tmp_path: Path) -> None:
     assert not codes_of(timed, tmp_path)
+
+
+def test_a_boot_server_that_nobody_named_is_the_dhcp_server(tmp_path: Path) -> None:
+    sentence = analyze_timed(tmp_path, drawn.boot_from_dhcp()).answer.sentence
+    assert sentence.startswith(
+        "10.1.0.1 answers no TFTP request of 10.1.4.7: 4 requests got neither a block nor an error."
+    )
+    assert "It is the client's DHCP server, too" in sentence
 
 
 def test_a_wrong_password_is_asked_for_twice(tmp_path: Path) -> None:

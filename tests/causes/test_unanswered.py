@@ -122,6 +122,11 @@ def offers(extra: bool, passed: int, flags: str = "S", count: int = 4) -> Timed:
     )
 
 
+def untaken(times: Iterable[float]) -> Timed:
+    """Discovers with an Offer each, and no Request."""
+    return [message(at + later, kind) for at in times for later, kind in ((0, "discover"), (0.01, "offer"))]
+
+
 def clients(ahead: bool, count: int = 4) -> Timed:
     """As behind a NAT; the ignored one's clock is ahead of the other's, or behind."""
     talk: Timed = []
@@ -496,12 +501,20 @@ SAID = {
         ("Two machines claim 10.0.4.50",),
     ),
     "DHCP Offers that a client ignores": Said(
-        lambda: [
-            message(3.0 * i + later, kind) for i in range(4) for later, kind in ((0, "discover"), (0.01, "offer"))
-        ],
+        lambda: untaken((0, 3, 6, 9)),
         "dhcp-no-lease",
         "likely",
-        ("ignores the Offers of 10.1.0.1", "4 Discovers in 9 s", "no Request followed"),
+        (
+            "takes no Offer of 10.1.0.1",
+            "4 Discovers in 9 s",
+            "no Request followed. The Offers probably do not reach it",
+        ),
+    ),
+    "DHCP Offers that a client ignores in two rounds": Said(
+        lambda: untaken((0, 4, 12, 60, 64, 72)),
+        "dhcp-no-lease",
+        "likely",
+        ("takes no Offer of 10.1.0.1", "6 Discovers in 72 s"),
     ),
     "UDP service without an answer": Said(
         deaf_service,
@@ -773,7 +786,14 @@ SAID = {
         held_ports,
         "time-wait",
         "likely",
-        ("all 3 attempts", "closed 49", "6 connections from others", "TIME_WAIT"),
+        ("all 3 attempts", "closed 49", "6 connections from other ports", "TIME_WAIT"),
+        ("accept-queue", "bad-member"),
+    ),
+    "one port used again too soon": Said(
+        lambda: held_ports(1, ladder=(0.0, 1.0, 3.0, 7.0, 15.0)),
+        "time-wait",
+        "likely",
+        ("ignored 5 SYNs", "from a port that had closed", "it or a firewall probably still held the old one"),
         ("accept-queue", "bad-member"),
     ),
     "answers that go to the other machine": Said(
@@ -889,7 +909,9 @@ NOT = {
     "one attempt of few SYNs": (lambda: stuck_ports(ladder=(0.0, 1.0, 3.0)), "stale-entry"),
     "one attempt among few": (lambda: stuck_ports(working=3), "stale-entry"),
     "ports used again after minutes": (lambda: held_ports(since=300.0), "time-wait"),
-    "one port used again": (lambda: held_ports(1), "time-wait"),
+    "a monitor of DHCP": (lambda: untaken((0, 60, 120, 180)), "dhcp-no-lease"),
+    "one port used again beside none": (lambda: held_ports(1, others=0, ladder=(0.0, 1.0, 3.0, 7.0)), "time-wait"),
+    "one port used again, three SYNs": (lambda: held_ports(1), "time-wait"),
     "other ports without an answer": (lambda: held_ports(vain=2), "time-wait"),
     "one suffix": (lambda: search_list(("cluster",)), "search-list"),
     "two lookups": (lambda: search_list(lookups=2), "search-list"),

@@ -157,6 +157,16 @@ def carp() -> Timed:
     return [(n + 0.2 * i, host) for n in range(9) for i, host in enumerate(hosts)]
 
 
+def leads_nowhere(silent: int = 3, working: int = 3, both: int = 0) -> Timed:
+    """The same, and attempts to connect from the second network that nobody answers; `both`: others that are answered."""
+    own, other = ("2001:db8:1::10", "2001:db8:2::10")
+    server = "2001:db8:ff::80"
+    timed = [packet for n in range(working) for packet in Ends(40_000 + n, 80, own, server).connects(5.0 + 2 * n)]
+    timed += [packet for n in range(silent) for packet in Ends(41_000 + n, 80, other, server).syns(12.0 + 8 * n)]
+    timed += [packet for n in range(both) for packet in Ends(42_000 + n, 80, other, server).connects(9.0 + n)]
+    return sorted([*routers(), *timed], key=lambda each: each[0])
+
+
 def routers(
     prefixes: Sequence[Sequence[str]] = (("2001:db8:1::",), ("2001:db8:2::",)),
     lifetimes: tuple[int, int] = (1800, 1800),

@@ -220,6 +220,59 @@ def named_members(
     return timed
 
 
+def unresolved(
+    after: float = 0.002,
+    lookups: int = 4,
+    code: int = 3,
+    port: int = 9092,
+    suffixed: int = 3,
+    members: int = 1,
+    turns: int = 1,
+) -> Timed:
+    """A client that talks to a broker and then looks for a name, each time with and without a suffix: their answers have these
+    codes. `members`: brokers that it reaches; `turns`: its requests."""
+    words = [Word(0.0, False, bytes(40)), Word(RTT + 0.003, True, bytes(90))]
+    words += [word for _ in range(turns - 1) for word in (Word(0.2, False, bytes(40)), words[1])]
+    timed = [
+        packet
+        for n in range(members)
+        for packet in talk(Ends(40_000 + n, port, server=f"10.2.0.{2 + n}"), 1.0 - 0.2 * n, words)
+    ]
+    began = 1.0 + 2 * RTT + 0.004 + after
+    for number in range(lookups):
+        for place, (name, rcode) in enumerate((("kafka-0.svc", code), ("kafka-0.svc.corp.example", suffixed))):
+            message = DNS(id=2 * number + place, rd=1, qd=DNSQR(qname=name))
+            records = [] if rcode else [DNSRR(rrname=name, rdata="10.2.0.9")]
+            pair = (message, DNS(id=message.id, qr=1, rcode=rcode, qd=DNSQR(qname=name), an=records))
+            for back, sent in enumerate(pair):
+                ends = {"src": ("10.0.0.1", "10.2.0.53")[back], "dst": ("10.2.0.53", "10.0.0.1")[back]}
+                ports = {"sport": (41_000 + number, 53)[back], "dport": (53, 41_000 + number)[back]}
+                at = began + 1.1 * number + 0.004 * place + 0.001 * back
+                timed.append((at, ether(IP(**ends) / UDP(**ports) / sent)))
+    return timed
+
+
+BEAT = b"\x08\0\0\0\0\0\0\xce"
+
+
+def heartbeats(
+    beats: int = 4,
+    every: float = 10.0,
+    quiet: float = 20.0,
+    answered: bool = False,
+    late: bool = True,
+    port: int = 5672,
+) -> Timed:
+    """A broker delivers a job, sends heartbeats and closes after a silence of `quiet`; the client answers them, or only the job,
+    `late`, when the connection is closed."""
+    words = [Word(0.0, False, bytes(24)), Word(RTT + 0.003, True, bytes(400))]
+    for _ in range(beats):
+        words += [Word(every, True, BEAT), *([Word(RTT, False, BEAT)] if answered else [])]
+    words += [Word(quiet, True, flags="FA"), Word(RTT, False, flags="A")]
+    words += [Word(9.0, False, bytes(21)), Word(RTT, True, flags="R")] if late else []
+    return talk(Ends(40_000, port), 1.0, words)
+
+
 def referred(zone: str = "ForestDnsZones", port: int = 389, talked: bool = True, answers: bool = False) -> Timed:
     """Searches of a directory, after which the client looks up a name of its domain and tries LDAP there."""
     timed, words = [], [Word(0.0, False, bytes(60)), Word(RTT + 0.003, True, bytes(300))]
@@ -246,6 +299,8 @@ EXAMPLES: dict[str, Make] = {
     "proxy-header": of_timed(proxied),
     "half-closed": of_timed(half_closed),
     "named-elsewhere": of_timed(named_members),
+    "named-unresolved": of_timed(unresolved),
+    "heartbeats-missed": of_timed(heartbeats),
     "other-family": of_timed(two_families),
     "revocation-blocked": of_timed(held_handshake),
 }

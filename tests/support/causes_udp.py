@@ -10,6 +10,7 @@ from scapy.all import IP, UDP, Packet, Raw, fragment
 
 from causes_broken import of_timed
 from crafted import Timed, dns_answer, dns_query, ether
+from dhcp_wire import DHCP_SERVER, LEASE, lease
 
 PHONE, PBX, NAS, RADIUS, BOOT, TFTP = "10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.1", "10.0.0.6"
 BIG = 1_700
@@ -120,6 +121,18 @@ def boot(repeats: int = 7, acknowledged: int = 0, answered: bool = True, option:
                 yield packet(1.02 + 2 * n, True, (2070, 40001), b"\0\4\0\0")
 
     return [dns_query(0.1), dns_answer(0.12), *steps(), dns_query(30, 2), dns_answer(30.01, 2)]
+
+
+def boot_from_dhcp(leased: bool = True) -> Timed:
+    """A client asks the server of its address, which sends to all, for a file, each time from another port."""
+    asks = [
+        (
+            2.0 + 3 * n,
+            ether(IP(src=LEASE, dst=DHCP_SERVER) / UDP(sport=2070 + n, dport=69) / Raw(b"\0\1a.efi\0octet\0")),
+        )
+        for n in range(4)
+    ]
+    return [*(lease(0.1) if leased else ()), *asks]
 
 
 def polls(silent: Sequence[int] = (7, 8, 13)) -> Timed:

@@ -242,13 +242,15 @@ def one_bad_link() -> Timed:
     )
 
 
-def held_ports(count: int = 3, since: float = 50.0, others: int = 6, vain: int = 0) -> Timed:
+def held_ports(
+    count: int = 3, since: float = 50.0, others: int = 6, vain: int = 0, ladder: tuple[float, ...] = LADDER
+) -> Timed:
     """Ports that are used again so many s after their connection closed, without an answer until the client gives up; beside them
     other ports that connect, or not."""
     talk = all_of(*(ends.connects(1.0 * i) for i, ends in enumerate(many(count))))
     for i, ends in enumerate(many(count)):
         syn = {"seq": 77_000, "options": [("MSS", 1460), ("WScale", 7)]}
-        talk += [ends.segment(since + i + later, False, "S", **syn) for later in LADDER]
+        talk += [ends.segment(since + i + later, False, "S", **syn) for later in ladder]
         talk.append(ends.segment(since + i + 25, False, "R", seq=77_001))
     talk += all_of(*(ends.connects(since + i) for i, ends in enumerate(many(others, 41000))))
     return talk + all_of(*(ends.syns(since + i) for i, ends in enumerate(many(vain, 43000))))

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connections that were closed or cut while idle, and the request that met it."""
+"""Connections that were closed or cut while idle, or while their client alone was silent, and the request that met it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.causes.connections import (
     EQUAL,
+    EXCHANGE_KINDS,
+    ROWS_MAX,
     ending_cited,
     filter_of,
     is_alike,
@@ -18,14 +20,16 @@ from wiretale.analyzer.causes.connections import (
 )
 from wiretale.analyzer.causes.ended.age import AGE_TEST, of_closes
 from wiretale.analyzer.causes.ended.resets import Reset, are_at_once, reset_of
-from wiretale.analyzer.findings.evidence import SHOWN
+from wiretale.analyzer.causes.ended.timer import FAREWELL_NS, is_closed_by_server
+from wiretale.analyzer.findings.evidence import SHOWN, Cited
+from wiretale.analyzer.findings.exchanges.exchange_rows import rows_where
 from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
     from wiretale.analyzer.causes.connections import Connection
     from wiretale.analyzer.findings.model import Words
-    from wiretale.analyzer.rows import EndingRow
+    from wiretale.analyzer.rows import EndingRow, ExchangeRow
 
 CUT_MIN_NS = 4_500_000_000  # of the pause before a reset; common servers close after 5 s
 CLOSED_MIN_NS = 900_000_000  # of the pause before a FIN; a server that closes after each answer has none
@@ -39,6 +43,9 @@ EFFECTS = (
     *("idle-reset", "reset", "retransmission-unlocated", "timeout-stalls", "keep-alive-unanswered", "lost-downstream"),
     *("request-unanswered", "retransmission-cost"),
 )
+BEATING_PORTS = frozenset((5671, 5672))  # AMQP, of which both ends send heartbeats
+MISSED_MIN_NS = 10_000_000_000  # of the client's silence
+SPOKE_SHARE = 0.25  # of that silence, after which the server still sent something
 
 
 class Cut(NamedTuple):
@@ -134,6 +141,110 @@ def or_age_str(case: Case, group: Sequence[Cut]) -> str:
     ages = age_of(case, group)
     is_other = bool(ages) and min(ages) > EQUAL * max(cut.idle_ns for cut in group)
     return f" (or {times_str(ages)} after each was opened)" if is_other else ""
+
+
+class Missed(NamedTuple):
+    """A connection that its server closed."""
+
+    connection: Connection
+    last: ExchangeRow  # message of the client
+    silent_ns: int  # from then to the close
+    spoke_ns: int  # from then to the server's last message
+
+
+def close_of(case: Case, connection: Connection) -> int | None:
+    """Returns when the server closed a connection first, ns; None if it did not."""
+    endings = case.connections.endings_of.get(connection.number, [])
+    fin = next((row for row in endings if row["kind"] == "fin"), None)
+    if fin is not None:
+        return fin["time_ns"] if fin["direction"] == connection.server_side else None
+    return connection.last_ns if is_closed_by_server(connection) else None
+
+
+def missed_of(connection: Connection, closed_ns: int, messages: list[ExchangeRow]) -> Missed | None:
+    """Returns a connection whose client was silent while its server went on sending, until it closed."""
+    before = [row for row in messages if (row["asked_ns"] or 0) < closed_ns]
+    if not before:
+        return None
+    last = before[-1]
+    sent_ns = (last["asked_ns"] or 0) + (last["request_ns"] or 0)
+    spoke_ns = (last["answered_ns"] or sent_ns) + (last["response_ns"] or 0) - sent_ns
+    silent_ns = closed_ns - sent_ns
+    is_acked = not connection.directions[connection.server_side]["unacked_bytes"]
+    is_timed = silent_ns >= MISSED_MIN_NS and SPOKE_SHARE * silent_ns <= spoke_ns <= silent_ns - FAREWELL_NS
+    return Missed(connection, last, silent_ns, spoke_ns) if is_acked and is_timed else None
+
+
+def messages_on(case: Case, flows: Collection[int]) -> dict[int, list[ExchangeRow]]:
+    """Returns the messages of the clients of some connections."""
+    messages: dict[int, list[ExchangeRow]] = {flow: [] for flow in flows}
+    for row in rows_where(case.transfers, "kind", *EXCHANGE_KINDS) if flows else ():
+        if row["flow"] in messages and row["asked_ns"] is not None:
+            messages[row["flow"]].append(row)
+    return messages
+
+
+def missed_heartbeats(case: Case) -> list[Missed]:
+    """Returns the connections of this kind that no earlier cause explains."""
+    explained, attempts = case.flows_of(), case.transfers.attempts
+    flows = [flow for flow, port in enumerate(case.transfers.ports) if port in BEATING_PORTS and flow not in explained]
+    closed = {
+        flow: closed_ns
+        for flow in flows[:ROWS_MAX]
+        if attempts.is_connection(flow) and (closed_ns := close_of(case, case.connections[flow])) is not None
+    }
+    messages = messages_on(case, closed)
+    ends = (missed_of(case.connections[flow], closed_ns, messages[flow]) for flow, closed_ns in closed.items())
+    return [each for each in ends if each]
+
+
+@cause(
+    code="heartbeats-missed",
+    title="A broker closes connections without heartbeats",
+    sentence="The broker {server} closed {count:connection} of {client} {silent} after the last message of the client, although "
+    "it kept sending: {client} {probably}sends no heartbeats, as its program is busy.",
+    advice="Let {client} answer heartbeats while it works: long jobs in a thread of their own (pika: `add_callback_threadsafe`), "
+    "a client library with a heartbeat thread, or a longer `heartbeat`. The log of {server} says `missed heartbeats`.",
+    shows="The server of AMQP closes a connection 10 s or more after the client's last message. Meanwhile it sent messages, at "
+    "least until a quarter of that time, which the client's host acknowledged.",
+    rivals={
+        "idle-timeout": "the connection was not idle: the server sent messages",
+        "peer-gone": "the client's host acknowledged what came",
+        "closed-by-timer": "the log of the broker names missed heartbeats",
+    },
+    unknown="Within TLS, whether the server's messages are heartbeats; which time the ends agreed on.",
+    explains=EFFECTS,
+)
+def heartbeats_missed(case: Case) -> Matches:
+    groups = largest_groups(
+        missed_heartbeats(case),
+        lambda each: (each.connection.server, each.connection.end(each.connection.client_side)[0]),
+    )
+    for (_, client), group in groups:
+        connections, silences = [each.connection for each in group], [each.silent_ns for each in group]
+        spoke = show_duration(max(each.spoke_ns for each in group))
+        server = server_str(connections)
+        yield Match(
+            certainty="likely",
+            place="client",
+            flows=[connection.number for connection in connections],
+            failed=len(group),
+            attempts=max(len(group), len(case.connections.to_server(connections[0].server))),
+            frames=[
+                Cited(
+                    each.last["asked_frame"] or 0, each.last["asked_ns"], each.connection.number, each.last["capture"]
+                )
+                for each in group[:SHOWN]
+            ],
+            filter=filter_of(connections),
+            proof=f"{plural(len(group), 'FIN')} of the server, which had sent messages until {spoke} after the client's last",
+            excluded={"idle-timeout": "the server sent messages", "peer-gone": "the client's host acknowledged them"},
+            undecided={"closed-by-timer": f"the log of {server}: does it say 'missed heartbeats'?"},
+            server=server,
+            client=client,
+            count=len(group),
+            silent=times_str(silences),
+        )
 
 
 @cause(

@@ -12,6 +12,7 @@ from wiretale.analyzer.causes.unanswered.host_down import answering_hosts
 from wiretale.analyzer.causes.unanswered.silent_hosts import spans_of
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.cost import union_ns
+from wiretale.analyzer.findings.exchanges.exchange_rows import exchanges_of
 from wiretale.analyzer.findings.shared.servers import family, first_packets
 from wiretale.analyzer.findings.transfers import variation
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate
@@ -88,8 +89,16 @@ def tftp_not_begun(case: Case) -> Matches:
     yield from (ignored_match(case, *ends, rows) for ends, rows in ignored_answers(transfers).items())
     for (client, server), rows in silent.items():
         sent = sum(row["packets"] for row in rows)
-        if sent >= REPEATS_MIN and answering_hosts(case, client) and not any(row["icmp_errors"] for row in rows):
-            yield deaf_match(case, client, server, rows)
+        leases = leases_of(case, client)
+        is_heard = bool(leases) or answering_hosts(case, client) > 0
+        if sent >= REPEATS_MIN and is_heard and not any(row["icmp_errors"] for row in rows):
+            yield deaf_match(case, client, server, rows, server in leases)
+
+
+def leases_of(case: Case, client: str) -> set[str]:
+    """Returns the DHCP servers that confirmed the address of a client: what they send may go to all, so that no flow has it."""
+    rows = exchanges_of(case.transfers, "dhcp")
+    return {row["server"] for row in rows if row["client"] == client and row["code"] == "ACK" and row["server"]}
 
 
 def ignored_match(case: Case, server: str, client: str, rows: list[FlowRow]) -> Match:
@@ -124,8 +133,8 @@ def ignored_match(case: Case, server: str, client: str, rows: list[FlowRow]) -> 
     )
 
 
-def deaf_match(case: Case, client: str, server: str, rows: list[FlowRow]) -> Match:
-    """Returns the match of a server that answers no request."""
+def deaf_match(case: Case, client: str, server: str, rows: list[FlowRow], is_dhcp: bool) -> Match:
+    """Returns the match of a server that answers no request; `is_dhcp`: the client has its address of it."""
     flows, sent, waited = [row["flow"] for row in rows], sum(row["packets"] for row in rows), union_ns(spans_of(rows))
     case.claimed.update(flows)
     return Match(
@@ -140,9 +149,17 @@ def deaf_match(case: Case, client: str, server: str, rows: list[FlowRow]) -> Mat
         filter=f"udp.dstport == {PORT} && {family(client)}.src == {client}",
         proof=f"{plural(sent, 'request')} without a packet or an ICMP error for the port that asked",
         excluded={"one-direction": "other packets come to the client"},
-        what=f"{server} answers no TFTP request of {client}: {plural(sent, 'request')} got neither a block nor an error",
-        advice=f"Check that a TFTP server runs on {server} (`ss -lun`), and that firewalls allow UDP {PORT} in and the answer "
-        "from another port out.",
+        what=f"{server} answers no TFTP request of {client}: {plural(sent, 'request')} got neither a block nor an error"
+        + (
+            ". It is the client's DHCP server, too, which a client asks that knows no other boot server"
+            if is_dhcp
+            else ""
+        ),
+        advice=(
+            f"Let {server} name the host with the boot files (next-server, option 66), or check" if is_dhcp else "Check"
+        )
+        + f" that a TFTP server runs on {server} (`ss -lun`), and that firewalls allow UDP {PORT} in and the answer from "
+        "another port out.",
     )
 
 

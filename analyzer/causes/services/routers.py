@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.causes.services.dialogs import facts_of
+from wiretale.analyzer.causes.unanswered.gateways import announcers_of, cited
 from wiretale.analyzer.findings.cost import Span, union_ns
 from wiretale.analyzer.findings.evidence import SHOWN, Cited
 from wiretale.analyzer.findings.exchanges.exchange_rows import named
@@ -20,7 +21,7 @@ from wiretale.analyzer.findings.transfers import rows_of_kind
 from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from wiretale.analyzer.causes.case import Case, Numbered
     from wiretale.analyzer.rows import AnnouncerRow, DirectionRow, EventRow, ExchangeRow
@@ -35,26 +36,11 @@ STARTS_MIN = 2
 REDIRECT = "redirect"
 
 
-def announcers_of(case: Case, kind: str) -> list[AnnouncerRow]:
-    """Returns the first announcers of a kind."""
-    table = case.trace.announcers
-    return [row for row in table.rows(0, ROWS_MAX) if row["kind"] == kind] if len(table) else []
-
-
 def together_ns(rows: Sequence[AnnouncerRow]) -> int:
     """Returns the time in which all of these announced themselves; 0 without one."""
     if any(row["first_ns"] is None or row["last_ns"] is None for row in rows):
         return 0
     return max(min(row["last_ns"] or 0 for row in rows) - max(row["first_ns"] or 0 for row in rows), 0)
-
-
-def cited(rows: Iterable[AnnouncerRow]) -> list[Cited]:
-    """Returns the first and last announcement of each."""
-    return [
-        Cited(frame, at_ns, None, row["capture"])
-        for row in rows
-        for frame, at_ns in ((row["first_frame"], row["first_ns"]), (row["last_frame"], row["last_ns"]))
-    ]
 
 
 @cause(
@@ -263,40 +249,6 @@ def topology_changes(case: Case) -> Matches:
                 interval=show_duration(lasted_ns / row["value"]),
                 flooded=flooded_str(findings),
                 mac=str(row["mac"]),
-            )
-
-
-@cause(
-    code="second-router",
-    title="A second IPv6 router with another network",
-    sentence="{count} routers announce different IPv6 networks on one LAN, {networks}; one of them {probably}does not belong "
-    "there, and clients may send through either.",
-    advice="Find the port of the one that does not belong there by its MAC address (a home router, or a host that shares its "
-    "connection), and turn its router advertisements off; RA guard on the switches keeps others away.",
-    shows="At least two routers in one VLAN send router advertisements with a lifetime above 0 whose lowest prefixes differ. "
-    "Routers that announce the same prefix share the work; a lifetime of 0 offers no way out.",
-    rivals={"second-dhcp": "the routers announce themselves; no DHCP server does"},
-    unknown="Which of them belongs there, and whether the LAN has two networks on purpose.",
-)
-def second_router(case: Case) -> Matches:
-    lans: dict[tuple[object, ...], list[AnnouncerRow]] = defaultdict(list)
-    for row in announcers_of(case, "router"):
-        if row["value"] and row["address"] is not None:
-            lans[row["capture"], row["vlan"]].append(row)
-    for rows in lans.values():
-        by_prefix = {(row["address"], row["prefix_length"]): row for row in reversed(rows)}
-        apart = list(reversed(by_prefix.values()))
-        if len(apart) > 1 and len({row["source"] for row in apart}) == len(apart):
-            yield Match(
-                certainty="likely",
-                place="device",
-                frames=cited(apart),
-                packets=sum(row["packets"] for row in apart),
-                filter="icmpv6.type == 134",
-                proof="; ".join(f"{row['source']}: {plural(row['packets'], 'advertisement')}" for row in apart),
-                undecided={"second-dhcp": "Ask who runs the LAN whether both routers belong there."},
-                count="Two" if len(apart) == 2 else f"{len(apart):,}",
-                networks=listed([f"{row['address']}/{row['prefix_length']}" for row in apart[:2]], "and"),
             )
 
 

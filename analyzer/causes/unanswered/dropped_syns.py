@@ -46,6 +46,9 @@ EFFECTS_OF_SYNS = ("lost-upstream", "lost-downstream", "timeout-stalls", "retran
 HALF = 1 << 31
 FORGOTTEN_NS = 60_000_000_000  # tcp_tw_recycle compares TSvals for a minute
 HELD_NS = 240_000_000_000  # of TIME_WAIT at most
+STUBBORN_SYNS = (
+    4  # of one attempt, while another port connects: no queue is full for so long, and no chance loses them all
+)
 
 
 def offers_of(case: Case) -> dict[tuple[str, str], list[ExchangeRow]]:
@@ -305,17 +308,36 @@ def ports_reused(case: Case, host: SilentHost, port: int) -> dict[int, float]:
     return silent if 2 * len(silent) > len(of) else {}
 
 
+def is_ignored(case: Case, at_port: SilentHost, port: int, opened: int) -> bool:
+    """Returns whether so many attempts show that their ports matter: two of them beside two connections, or one that
+    repeated its SYN often while a connection came about."""
+    if min(at_port.failed, opened) >= CASES_MIN:
+        return True
+    if at_port.failed != 1 or at_port.syns < STUBBORN_SYNS or not at_port.spans:
+        return False
+    span, first_ns = at_port.spans[0], at_port.facts.first_ns
+    return any(span.start_ns < first_ns[flow] < span.end_ns for flow in of_clients(case, at_port, port))
+
+
+def ignored_str(at_port: SilentHost) -> str:
+    """Returns which attempts were ignored."""
+    if at_port.failed == 1:
+        return f"{at_port.syns:,} SYNs of {at_port.client} from a port that had closed"
+    count = "both" if at_port.failed == 2 else f"all {at_port.failed:,}"
+    return f"{count} attempts of {at_port.client} from ports that had closed"
+
+
 @cause(
     code="time-wait",
     title="SYNs from ports used again too soon are ignored",
-    sentence="{host} ignored {all} {count:attempt} of {client} from ports that had closed {since} before, but accepted "
-    "{opened:connection} from others: it probably still held the old ones (TIME_WAIT). The client, or a NAT before it, reuses "
-    "ports too soon.",
+    sentence="{host} ignored {what} {since} before, but accepted {opened:connection} from other ports: {holder}. The client, or "
+    "a NAT before it, reuses ports too soon.",
     advice="Keep a port unused for a minute (four for Windows) where the ports are chosen: a NAT with more ports or addresses, a "
     "wider `net.ipv4.ip_local_port_range`, timestamps at both ends. Connections that the client closes first leave nothing at "
-    "{machine}.",
+    "{machine}. A firewall before it may hold an entry, too.",
     shows="Two attempts or more without an answer, all from source ports whose connection to the same port had closed within "
-    "four minutes; two connections or more from other ports are established.",
+    "four minutes; two connections or more from other ports are established. Of one such attempt, at least four SYNs stay "
+    "unanswered, while another port connects.",
     rivals={
         "accept-queue": "the port separates them: those from other ports connect at once",
         "paws-refused": "without the port there is no difference between those that connect and the others",
@@ -331,24 +353,25 @@ def time_wait(case: Case) -> Matches:
             at_port = host.at_ports([port])
             reused = ports_reused(case, host, port) if host.open_ports[port] >= CASES_MIN else {}
             opened = host.open_ports[port] - len(reused)
-            if min(len(reused), opened) < CASES_MIN or len(reused) < len(at_port.flows):
+            if len(reused) < len(at_port.flows) or not reused or not is_ignored(case, at_port, port, opened):
                 continue
             case.claimed.update(reused)
             shortest, longest = (show_duration(ns) for ns in (min(reused.values()), max(reused.values())))
             yield Match(
                 certainty="likely",
                 place="server",
-                proof=f"all {plural(len(reused), 'attempt')} came from ports of closed connections",
+                proof=f"{'all ' if len(reused) > 1 else ''}{plural(len(reused), 'attempt')} came from ports that had closed",
                 excluded={
                     "accept-queue": f"{plural(opened, 'connection')} from other ports came about",
                     "bad-member": "the port was used before in each case",
                 },
                 undecided={"stale-entry": f"Capture at {host.address}: do these SYNs arrive?"},
-                host=endpoint_str(host.address, port),
                 machine=host.address,
-                client=at_port.client,
-                all="both" if len(reused) == 2 else "all",
-                count=len(reused),
+                host=endpoint_str(host.address, port),
+                what=ignored_str(at_port),
+                holder="it probably still held the old ones (TIME_WAIT)"
+                if len(reused) > 1
+                else "it or a firewall probably still held the old one",
                 since=shortest if shortest == longest else f"{shortest} to {longest}",
                 opened=opened,
                 **attempt_fields(case, at_port, "syn-unanswered") | {"attempts": len(reused) + opened},

@@ -6,21 +6,22 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.causes.unanswered.host_down import lan_of, shows
-from wiretale.analyzer.causes.unanswered.silent_hosts import about, about_host, attempt_fields, silent_hosts
+from wiretale.analyzer.causes.unanswered.silent_hosts import about, about_host, attempt_fields, silent_hosts, spans_of
 from wiretale.analyzer.findings.cost import union_ns
 from wiretale.analyzer.findings.evidence import Cited
 from wiretale.analyzer.findings.exchanges.exchange_rows import exchanges_of, packets_of, waits_of
 from wiretale.analyzer.findings.hosts.neighbors import FEW_HOSTS, NEIGHBORS_MAX, in_conflict, is_virtual, unanswered
+from wiretale.analyzer.findings.judged import listed
 from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from wiretale.analyzer.causes.case import Case, Numbered
     from wiretale.analyzer.causes.unanswered.silent_hosts import SilentHost
@@ -59,6 +60,21 @@ def moves_of(case: Case) -> dict[str, Move]:
             if before["source"] != after["source"] and 0 <= gap_ns <= TAKEN_OVER_NS:
                 moves[address] = taken_over(address, before, after)
     return moves
+
+
+def announcers_of(case: Case, kind: str) -> list[AnnouncerRow]:
+    """Returns the first announcers of a kind."""
+    table = case.trace.announcers
+    return [row for row in table.rows(0, ROWS_MAX) if row["kind"] == kind] if len(table) else []
+
+
+def cited(rows: Iterable[AnnouncerRow]) -> list[Cited]:
+    """Returns the first and last announcement of each."""
+    return [
+        Cited(frame, at_ns, None, row["capture"])
+        for row in rows
+        for frame, at_ns in ((row["first_frame"], row["first_ns"]), (row["last_frame"], row["last_ns"]))
+    ]
 
 
 def taken_over(address: str, before: AnnouncerRow, after: AnnouncerRow) -> Move:
@@ -391,3 +407,93 @@ def late_neighbor(case: Case) -> Matches:
             count=f"{len(rows):,}",
             waited=least if least == most else f"{least} to {most}",
         )
+
+
+class DeadEnd(NamedTuple):
+    """A router that leads nowhere: no connection from its network is answered."""
+
+    router: AnnouncerRow
+    flows: list[int]  # these attempts
+    opened: int  # connections from the other networks
+
+
+def dead_end(case: Case, routers: Sequence[AnnouncerRow]) -> DeadEnd | None:
+    """Returns the router that leads nowhere, while another one leads on; None without one."""
+    attempts, sources = case.transfers.attempts, case.trace.flows.column("source")
+    places = network_of(routers, set(sources))
+    silent: dict[int, list[int]] = defaultdict(list)
+    for flow in attempts.unanswered():
+        if sources[flow] in places:
+            silent[places[sources[flow]]].append(flow)
+    used = [flow for flow, source in enumerate(sources) if source in places]
+    opened = Counter(places[sources[flow]] for flow in used if attempts.is_connection(flow))
+    for place, flows in silent.items():
+        if min(len(flows), opened.total()) >= SYNS_MIN and not opened[place]:
+            return DeadEnd(routers[place], flows, opened.total())
+    return None
+
+
+def network_of(routers: Sequence[AnnouncerRow], addresses: set[str]) -> dict[str, int]:
+    """Returns the place of the router in whose network an address is, for each address in such a one."""
+    numbers = {address: ip_address(address) for address in addresses if ":" in address}
+    networks = [ip_network(f"{row['address']}/{row['prefix_length']}", strict=False) for row in routers]
+    pairs = ((address, place) for place in range(len(networks)) for address in numbers)
+    return {address: place for address, place in pairs if numbers[address] in networks[place]}
+
+
+@cause(
+    code="second-router",
+    title="A second IPv6 router with another network",
+    sentence="{count} routers announce different IPv6 networks on one LAN, {networks}; {unwanted} {probably}does not belong "
+    "there, and {effect}.",
+    advice="Find the port of the one that does not belong there by its MAC address (a home router, or a host that shares its "
+    "connection), and turn its router advertisements off; RA guard on the switches keeps others away.",
+    shows="At least two routers in one VLAN send router advertisements with a lifetime above 0 whose lowest prefixes differ. "
+    "Routers that announce the same prefix share the work; a lifetime of 0 offers no way out. If no connection from an address "
+    "of the one network is answered, and those from another are, its router leads nowhere.",
+    rivals={
+        "second-dhcp": "the routers announce themselves; no DHCP server does",
+        "host-down": "connections from an address of the other network are answered",
+    },
+    unknown="Which of them belongs there, if both lead on, and whether the LAN has two networks on purpose.",
+    explains=("syn-unanswered",),
+)
+def second_router(case: Case) -> Matches:
+    lans: dict[tuple[object, ...], list[AnnouncerRow]] = defaultdict(list)
+    for row in announcers_of(case, "router"):
+        if row["value"] and row["address"] is not None:
+            lans[row["capture"], row["vlan"]].append(row)
+    for rows in lans.values():
+        by_prefix = {(row["address"], row["prefix_length"]): row for row in reversed(rows)}
+        apart = list(reversed(by_prefix.values()))
+        if len(apart) > 1 and len({row["source"] for row in apart}) == len(apart):
+            yield second_match(case, apart)
+
+
+def second_match(case: Case, apart: Sequence[AnnouncerRow]) -> Match:
+    """Returns the match of routers with different networks."""
+    dead = dead_end(case, apart)
+    silent = dead.flows if dead else []
+    case.claimed.update(silent)
+    return Match(
+        certainty="likely",
+        place="device",
+        flows=silent,
+        failed=len(silent),
+        attempts=len(silent) or None,
+        waited_ns=union_ns(spans_of(case.flow(flow) for flow in silent)),
+        frames=cited(apart),
+        packets=sum(row["packets"] for row in apart),
+        filter="icmpv6.type == 134",
+        proof="; ".join(f"{row['source']}: {plural(row['packets'], 'advertisement')}" for row in apart),
+        excluded={"host-down": f"{plural(dead.opened, 'connection')} from the other network came about"}
+        if dead
+        else {},
+        undecided={"second-dhcp": "Ask who runs the LAN whether both routers belong there."},
+        count="Two" if len(apart) == 2 else f"{len(apart):,}",
+        unwanted=str(dead.router["source"]) if dead else "one of them",
+        effect=f"none of {plural(len(silent), 'attempt')} to connect from its network is answered"
+        if dead
+        else "clients may send through either",
+        networks=listed([f"{row['address']}/{row['prefix_length']}" for row in apart[:2]], "and"),
+    )

@@ -227,7 +227,7 @@ def dhcp_match(case: Case, each: Numbered, is_silent: bool) -> Match:
 
 
 def offers_without_request(rows: list[ExchangeRow]) -> dict[str, list[ExchangeRow]]:
-    """Returns by client the Discovers that got an Offer, if the client soon asked again each time and sent no Request at all."""
+    """Returns by client the Discovers that got an Offer, if the client soon asked again as a rule and sent no Request at all."""
     requesting = {mac_of(row) for row in rows if row["type"] == "Request"}
     by_client: dict[str, list[ExchangeRow]] = defaultdict(list)
     for row in rows:
@@ -239,11 +239,15 @@ def offers_without_request(rows: list[ExchangeRow]) -> dict[str, list[ExchangeRo
         ):
             by_client[row["name"]].append(row)
     return {
-        client: of
-        for client, of in by_client.items()
-        if len(of) >= IGNORED_MIN
-        and all((b["asked_ns"] or 0) - (a["asked_ns"] or 0) <= AGAIN_NS for a, b in pairwise(of))
+        client: of for client, of in by_client.items() if len(of) >= IGNORED_MIN and 2 * soon_again(of) > len(of) - 1
     }
+
+
+def soon_again(rows: list[ExchangeRow]) -> int:
+    """Returns how many Discovers soon follow another one: a client waits longer and longer and begins anew, a monitor asks
+    every minute."""
+    times = [row["asked_ns"] or 0 for row in rows]
+    return sum(later - at_ns <= AGAIN_NS for at_ns, later in pairwise(times))
 
 
 def are_damaged(case: Case) -> bool:
@@ -258,7 +262,6 @@ def ignored_offers(case: Case) -> Matches:
     for client, rows in offers_without_request(exchanges_of(case.transfers, "dhcp")).items():
         servers, is_damaged = named(sorted({str(row["server"]) for row in rows}), 1), are_damaged(case)
         lasted = (rows[-1]["asked_ns"] or 0) - (rows[0]["asked_ns"] or 0)
-        why = ", probably because their UDP checksum is wrong" if is_damaged else ""
         yield Match(
             certainty="likely",
             place="server" if is_damaged else "client",
@@ -271,12 +274,17 @@ def ignored_offers(case: Case) -> Matches:
             undecided={"one-direction": f"a capture at the adapter of {client}: whether the Offers arrive there"},
             proof=f"{plural(len(rows), 'Discover')}, an Offer to each, and no Request"
             + (", and the UDP checksums of the Offers are wrong" if is_damaged else ""),
-            what=f"{client} ignores the Offers of {servers}{why}: it sent {plural(len(rows), 'Discover')} in "
-            f"{show_duration(lasted)}, each got an Offer, and no Request followed, so it has no address",
+            what=f"{client} takes no Offer of {servers}: it sent {plural(len(rows), 'Discover')} in {show_duration(lasted)}, "
+            "each got an Offer, and no Request followed. "
+            + (
+                "It ignores them, probably because their UDP checksum is wrong"
+                if is_damaged
+                else "The Offers probably do not reach it, or lack what it wants"
+            ),
             advice="Turn checksum offload off at the server, or at its virtual adapter (`ethtool -K eth0 tx off`)."
             if is_damaged
-            else f"Compare the Offers with what {client} wants (its vendor class and list of parameters), and look whether a "
-            "switch drops them (DHCP snooping).",
+            else f"Look whether a switch or a relay drops the Offers on their way to {client} (DHCP snooping, VLAN), and compare "
+            "them with what it wants (its vendor class and list of parameters, a boot file for PXE).",
         )
 
 

@@ -29,6 +29,7 @@ NO_REPORT = (
 #: after which a switch or router forgets a member: 260 s (RFC 3376 section 8.4), 255 to 320 s with other timers
 MEMBERSHIP_NS = (255_000_000_000, 320_000_000_000)
 STREAM_MIN = 100  # packets
+RESUMED_NS = 5_000_000_000  # between a report and the packet with which a stream goes on
 SILENT_NS, SILENT_GAPS = 10_000_000_000, 50  # before the end of the capture; in mean times between packets
 
 
@@ -83,15 +84,47 @@ def stopped_after(group: GroupRow, flow: FlowRow, end_ns: int | None) -> int | N
     return after if silent and MEMBERSHIP_NS[0] <= after <= MEMBERSHIP_NS[1] else None
 
 
+def paused_after(group: GroupRow, flow: FlowRow) -> int | None:
+    """Returns the time from the first report to the pause of a stream that went on with the last report, ns. None if none did, or
+    queries came."""
+    pause, until, first, last = flow["pause_ns"], flow["pause_until_ns"], group["first_ns"], group["last_ns"]
+    if group["query_ns"] is not None or not pause or until is None or first is None or last is None:
+        return None
+    after, is_long = until - pause - first, pause >= SILENT_NS and flow["packets"] >= STREAM_MIN
+    fits = MEMBERSHIP_NS[0] <= after <= MEMBERSHIP_NS[1] and abs(until - last) <= RESUMED_NS
+    return after if fits and is_long else None
+
+
+class Gap(NamedTuple):
+    """The time in which a stream is missing, because its membership ended."""
+
+    after_ns: int  # from the report to its begin
+    lasted_ns: int
+    is_asked: bool  # queries came that nobody answered
+    is_over: bool  # the stream went on with another report
+
+
+def gap_of(group: GroupRow, flow: FlowRow, end_ns: int | None, queries: Sequence[Queries]) -> Gap | None:
+    """Returns the gap of a stream to a group; None without one, or if it is unknown whether queries came."""
+    after = stopped_after(group, flow, end_ns)
+    if after is not None:
+        is_asked = was_asked(group, flow, queries)
+        return None if is_asked is None else Gap(after, (end_ns or 0) - (flow["last_ns"] or 0), is_asked, False)
+    paused = paused_after(group, flow)
+    return None if paused is None else Gap(paused, flow["pause_ns"] or 0, False, True)
+
+
 @finding(
     code="multicast-stopped",
     title="A multicast stream stopped without a report",
     unit="seconds",
     computed="A stream of at least 100 packets to a group ends 255 to 320 s after the group's last membership report, "
     "although the capture goes on. No IGMP query came since (groups.query_ns), or nobody answered those that came. A switch "
-    "that snoops forgets a member after 260 s (RFC 3376 section 8.4). The cost is the time without the stream.",
+    "that snoops forgets a member after 260 s (RFC 3376 section 8.4). Or, without any query, the stream pauses so long after "
+    "the first report and goes on with the last one. The cost is the time without the stream.",
     unknown="Whether the source ended by itself at that moment.",
-    sentence="Multicast {group} stopped {after} after the last membership report: {reason}, so a switch forgets the member.",
+    sentence="Multicast {group} stopped {after} after the last membership report: {reason}, so a switch forgets the "
+    "member{again}.",
     advice="{advice}",
 )
 def multicast_stopped(transfers: Transfers) -> Matches:
@@ -107,20 +140,20 @@ def multicast_stopped(transfers: Transfers) -> Matches:
     for group in groups:
         for number in streams[group["address"]]:
             flow, end_ns = row_at(flows, number), ends[group["capture"]]
-            after = stopped_after(group, flow, end_ns) if flow["first_capture"] == group["capture"] else None
-            is_asked = was_asked(group, flow, queries)
-            if after is None or is_asked is None:
+            gap = gap_of(group, flow, end_ns, queries) if flow["first_capture"] == group["capture"] else None
+            if gap is None:
                 continue
             yield Match(
                 flows=[number],
                 cited=transfers.span(number),
                 frames=[Cited(group["last_frame"], group["last_ns"], None, group["capture"])],
-                cost=seconds(end_ns - (flow["last_ns"] or 0)),
-                waited_ns=end_ns - (flow["last_ns"] or 0),
+                cost=seconds(gap.lasted_ns),
+                waited_ns=gap.lasted_ns,
                 failed=1,
                 filter=f"igmp || ip.dst == {group['address']}",
                 group=group["address"],
-                after=show_duration(after),
-                reason="nobody answered the IGMP queries since" if is_asked else "no IGMP query followed",
-                advice=NO_REPORT if is_asked else NO_QUERIER,
+                after=show_duration(gap.after_ns),
+                reason="nobody answered the IGMP queries since" if gap.is_asked else "no IGMP query followed",
+                again=f" (until the next report, {show_duration(gap.lasted_ns)} later)" if gap.is_over else "",
+                advice=NO_REPORT if gap.is_asked else NO_QUERIER,
             )

@@ -89,6 +89,16 @@ def test_stream_stops_without_a_query(report: object, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("again", "queried", "is_said"), [(300.0, False, True), (300.0, True, False), (340.0, False, False)]
+)
+def test_stream_goes_on_with_the_next_report(again: float, queried: bool, is_said: bool, tmp_path: Path) -> None:
+    later = [(at + 300.0, packet) for at, packet in stream(60.0)[:595]]
+    timed = [report_2(0.2), *stream(260.3), report_2(again), *later, *([query(20)] if queried else [])]
+    sentence = codes(tmp_path, timed).get("multicast-stopped", "")
+    assert ("no IGMP query followed" in sentence and "(until the next report, 40" in sentence) == is_said
+
+
 @pytest.mark.parametrize("times", [(125.0,), (0.1, 125.0, 250.0, 375.0)], ids=["a query", "queries all the time"])
 def test_stream_stops_because_nobody_answers_queries(times: tuple[float, ...], tmp_path: Path) -> None:
     timed = [report_2(0.2), *map(query, times), *stream(260.3)]
