@@ -380,14 +380,19 @@ def are_timed(waiting: Sequence[Cut]) -> bool:
     )
 
 
+def spared_str(victims: Sequence[Cut], harmless: int) -> str:
+    """Returns which pauses did no harm, without its first letter; "" if they are too short to tell something."""
+    is_near = harmless >= NEAR_SHARE * victims[0].idle_ns or not victims[0].is_waiting
+    return f"auses of up to {show_duration(harmless)} did no harm" if harmless and is_near else ""
+
+
 def timeout_match(case: Case, victims: Sequence[Cut], harmless: int) -> Match:
     """Returns the match of connections to one server that were cut after a pause."""
     resets = [reset_of(cut.connection, cut.reset) for cut in victims]
     who, is_known = who_str(victims, resets)
     closed, count = all(cut.fin for cut in victims), len(victims)
     fast = show_duration(max(cut.reply_ns for cut in victims))
-    is_near = harmless >= NEAR_SHARE * victims[0].idle_ns or not victims[0].is_waiting
-    spared = f"auses of up to {show_duration(harmless)} did no harm" if harmless and is_near else ""
+    spared = spared_str(victims, harmless)
     besides = f", while p{spared}" if spared else ""
     return Match(
         **certainty_fields(is_known and (count > 1 or bool(harmless)), bool(age_of(case, victims))),
