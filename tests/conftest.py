@@ -30,8 +30,9 @@ from dropping_path import missing as no_path
 from forked_commands import run_command
 from report_page import VIEW, Page
 
-# The same examples each time, and as long as they take.
-settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+# The same examples each time, as long as they take on a busy machine, in one folder.
+IGNORED = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=IGNORED)
 settings.load_profile("steady")
 
 

@@ -115,12 +115,12 @@ def test_stages_and_losses_of_a_diagram_answer_the_mouse(page: Page, reports: di
         "[...document.querySelectorAll('#sankey0 .js-fill')].map(area => area.getBoundingClientRect())"
         ".map(box => [box.x + box.width / 2, box.y + box.height / 2])"
     )
-    texts = set()
+    texts, tooltip = set(), "document.querySelector('#sankey0 .hoverlayer').textContent"
     for x, y in areas:
         page.page.mouse.move(2, 2)
+        page.until(f"!{tooltip}")
         page.page.mouse.move(x, y, steps=2)
-        page.page.wait_for_timeout(150)
-        texts.add(page.page.evaluate("document.querySelector('#sankey0 .hoverlayer').textContent"))
+        texts.add(page.until(tooltip))
     words = " ".join(texts)
     assert "600" in words and "went on" in words and "lost" in words
 

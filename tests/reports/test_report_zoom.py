@@ -155,8 +155,8 @@ def test_the_wheel_with_ctrl_zooms_at_the_pointer_and_is_one_step(page: Page, sa
         page.page.mouse.wheel(0, -200)
         page.page.wait_for_timeout(150)
     page.page.keyboard.up("Control")
-    page.until("location.hash.includes('&t=')")
-    assert page.range()[1] - page.range()[0] < 0.6 * (full[1] - full[0])
+    shown = "document.getElementById('plot')._fullLayout.xaxis.range"
+    page.until(f"location.hash.includes('&t=') && {shown}[1] - {shown}[0] < {0.6 * (full[1] - full[0])}")
     assert page.pixel("xaxis", 0.2) == pytest.approx(at[0], abs=2)
     page.page.go_back()
     page.until(f"location.hash === '{first}'")

@@ -17,6 +17,7 @@ from scapy.all import (
     ICMPv6NDOptSrcLLAddr,
     IPv6,
     Packet,
+    Raw,
 )
 
 from crafted import stacked
@@ -36,7 +37,7 @@ Timed = tuple[float, Packet]
 
 def frame(source: str, target: str, vlan: int | None) -> Packet:
     ethernet = Ether(src=source, dst=target)
-    return ethernet / Dot1Q(vlan=vlan) if vlan else ethernet
+    return stacked(ethernet, Dot1Q(vlan=vlan)) if vlan else ethernet
 
 
 def asks(at: float, target: str, client: str = CLIENT, vlan: int | None = None, mac: str = "") -> Timed:
@@ -49,7 +50,7 @@ def answers(at: float, source: str, client: str = CLIENT, vlan: int | None = Non
     """Its reply."""
     mac = mac or MACS[source]
     arp = ARP(op=2, hwsrc=mac, psrc=source, hwdst=MACS[client], pdst=client)
-    return at, frame(mac, MACS[client], vlan) / arp
+    return at, stacked(frame(mac, MACS[client], vlan), arp)
 
 
 def announces(at: float, source: str, mac: str, operation: int = 2) -> Timed:
@@ -70,13 +71,14 @@ def advertises(at: float, source: str, client: str = "fd00::10", mac: str = "", 
 
 
 def ping(at: float, sequence: int, client: str = CLIENT, server: str = SERVER, ttl: int = 64, ident: int = 7) -> Timed:
-    packet = IP(src=client, dst=server, ttl=ttl, id=100 + sequence) / ICMP(type=8, id=ident, seq=sequence) / (b"x" * 48)
-    return at, Ether(src=MACS[CLIENT], dst=MACS[SERVER]) / packet
+    network = IP(src=client, dst=server, ttl=ttl, id=100 + sequence)
+    echo = stacked(network, ICMP(type=8, id=ident, seq=sequence), Raw(b"x" * 48))
+    return at, stacked(Ether(src=MACS[CLIENT], dst=MACS[SERVER]), echo)
 
 
 def pong(at: float, sequence: int, client: str = CLIENT, server: str = SERVER, ident: int = 7) -> Timed:
-    packet = IP(src=server, dst=client, id=900 + sequence) / ICMP(type=0, id=ident, seq=sequence) / (b"x" * 48)
-    return at, Ether(src=MACS[SERVER], dst=MACS[CLIENT]) / packet
+    echo = stacked(IP(src=server, dst=client, id=900 + sequence), ICMP(type=0, id=ident, seq=sequence), Raw(b"x" * 48))
+    return at, stacked(Ether(src=MACS[SERVER], dst=MACS[CLIENT]), echo)
 
 
 def ping_error(at: float, sequence: int, kind: int, code: int, router: str = GATEWAY, server: str = SERVER) -> Timed:

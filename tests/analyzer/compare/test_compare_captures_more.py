@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scapy.all import IP
 
@@ -151,9 +151,7 @@ def test_captures_of_different_networks_have_nothing_in_common(tmp_path: Path) -
 Fate = st.sampled_from(["arrives", "before", "after", "unseen", "twice"])
 
 
-@settings(
-    max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=5)
 @given(fates=st.lists(Fate, min_size=1, max_size=30), seed=st.integers(0, 2**16), equal=st.booleans())
 def test_sent_packets_arrived_or_were_lost_at_a_place(tmp_path: Path, fates: list[str], seed: int, equal: bool) -> None:
     points, chance = Points(), Random(seed)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import wiretale
@@ -100,7 +100,6 @@ def test_names_are_printable(tmp_path: Path) -> None:
     assert names_of(tmp_path, sealed) == ("a\\027[31m\\092\\255", "h3\\010")
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(frames=st.lists(st.binary(max_size=1100), min_size=1, max_size=20), inner=st.booleans())
 def test_any_frames_give_a_result(tmp_path: Path, frames: list[bytes], inner: bool) -> None:
     """Frames of any bytes, or a ClientHello of any bytes, each in a flow of its own."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import wiretale
@@ -27,7 +27,7 @@ def judge(transfer: Transfer) -> wiretale.Trace:
         return wiretale.analyze(transfer.talk().write(Path(folder)))
 
 
-@settings(max_examples=75, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=75)
 @example({(0, 0): Fate(copied=True), (1, 0): Fate(late=900), (1, 1): Fate(late=900)}, 100, 14)
 @example({(0, 0): Fate(late=900), (0, 1): Fate(lost="downstream")}, 100, 5)
 @given(troubled, st.sampled_from([100, 4000, 9900]), st.integers(5, 30))
@@ -51,7 +51,7 @@ def test_verdicts_equal_the_log(troubled: dict[tuple[int, int], Fate], near: int
     assert bool(needless) <= bool(truth.needless)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40)
 @given(st.sets(st.integers(0, 29)), st.sampled_from([100, 4000, 9900]), st.integers(5, 30))
 def test_packets_dropped_by_the_capture_are_unseen_and_no_loss(dropped: set[int], near: int, segments: int) -> None:
     transfer = Transfer(segments, lambda s, a: Fate(), near, 10_000 - near).run()
@@ -65,7 +65,7 @@ def test_packets_dropped_by_the_capture_are_unseen_and_no_loss(dropped: set[int]
     assert [out[name] for name in verdicts] == [0] * 6
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40)
 @given(troubled, st.sets(st.tuples(st.integers(0, 29), st.integers(0, 2)), max_size=8), st.integers(5, 30))
 def test_every_byte_is_seen_unseen_or_a_gap(
     troubled: dict[tuple[int, int], Fate], dropped: set[tuple[int, int]], segments: int
