@@ -201,7 +201,7 @@ def readable(paths: Sequence[str]) -> list[str]:
     reasons = {path: reason for path in paths if (reason := nothing_to_read(path))} if len(paths) > 1 else {}
     if reasons and len(reasons) == len(set(paths)):
         first, *further = reasons.values()
-        raise InputError(first + (f" (and {len(further):,} more such)" if further else ""))
+        raise InputError(first + (f" (and {len(further):,} more)" if further else ""))
     warn_of_skipped(list(reasons.values()))
     return [path for path in paths if path not in reasons]
 
@@ -258,7 +258,7 @@ def captures_in(folder: Path) -> list[str]:
     captures = [path for path, note in judged if note is None]
     notes = [note for _, note in judged if note]
     if not captures:
-        more = f" (and {len(notes) - 1:,} more such)" if len(notes) > 1 else ""
+        more = f" (and {len(notes) - 1:,} more)" if len(notes) > 1 else ""
         raise InputError("; ".join([f"{folder}: no capture files in this folder", *notes[:1]]) + more)
     warn_of_skipped(notes, str(folder))
     return captures
@@ -269,7 +269,7 @@ def warn_of_skipped(notes: Sequence[str], folder: str = "") -> None:
     for note in notes[:NAMED_MOST]:
         skip(note)
     if len(notes) > NAMED_MOST:
-        skip(f"{len(notes) - NAMED_MOST:,} more such files{f' in {folder}' if folder else ''}")
+        skip(f"{len(notes) - NAMED_MOST:,} more files{f' in {folder}' if folder else ''}")
 
 
 def each_path(paths: Iterable[Paths]) -> Iterator[object]:

@@ -146,11 +146,13 @@ def with_marks(sentence: str, marks: list[str]) -> str:
 
 
 def more_such(listed: list[Explained], first: Explained) -> str:
-    """Returns how many other failures are like the first, `49 more such cases: 18,726 failures.`; empty without any."""
+    """Returns how many other failures are like the first, `49 more cases like this: 18,726 failures.`; empty without any."""
     if class_of(first.row) != FAILED:
         return ""
     alike = [entry.row["failed"] or 0 for entry in listed if entry.code == first.code and entry.row["failed"]]
-    return f"{plural(len(alike) - 1, 'more such case')}: {plural(sum(alike), 'failure')}." if len(alike) > 1 else ""
+    return (
+        f"{plural(len(alike) - 1, 'more case')} like this: {plural(sum(alike), 'failure')}." if len(alike) > 1 else ""
+    )
 
 
 def busy_link(trace: Trace, listed: list[Explained]) -> Explained | None:

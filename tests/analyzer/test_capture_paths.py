@@ -188,7 +188,7 @@ def test_many_skipped_files_are_counted(wiretale_run: Run, samples: Path, tmp_pa
         (tmp_path / f"{number:02}.pcap").touch()
     done = wiretale_run("info", ".", "--json", cwd=tmp_path)
     lines = done.stderr.splitlines()
-    assert done.returncode == 3 and len(lines) == 11 and lines[-1] == "wiretale: skipped 3 more such files in ."
+    assert done.returncode == 3 and len(lines) == 11 and lines[-1] == "wiretale: skipped 3 more files in ."
     assert [row["file"] for row in json.loads(done.stdout)["interfaces"]] == ["good.pcap"]
 
 

@@ -103,7 +103,7 @@ def test_a_busy_link_heads_the_answer_where_nothing_else_stands_out(tmp_path: Pa
     assert [(row["code"], row["severity"]) for row in trace.causes] == [("bottleneck", "info")]
 
 
-@pytest.mark.parametrize(("hosts", "said"), [(1, ""), (3, " 2 more such cases: 6 failures.")])
+@pytest.mark.parametrize(("hosts", "said"), [(1, ""), (3, " 2 more cases like this: 6 failures.")])
 def test_causes_like_the_first_are_counted(tmp_path: Path, hosts: int, said: str) -> None:
     wire = Wire()
     for host in range(hosts):

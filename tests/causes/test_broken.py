@@ -177,7 +177,7 @@ def test_a_connection_that_stays_empty_may_be_the_path_mtu(tmp_path: Path) -> No
 def test_fragments_that_a_device_drops_are_all_but_the_first(tmp_path: Path) -> None:
     row = causes_of(drawn.EXAMPLES["fragments-dropped"], tmp_path)["fragments-dropped"]
     assert row["sentence"] == (
-        "A device before the capture point probably drops IP fragments: of 7 fragmented datagrams from 203.0.113.5, 7 arrived "
+        "A device before the capture point probably drops IP fragments: all 7 fragmented datagrams from 203.0.113.5 arrived "
         "with only the first fragment, while all 6 datagrams without fragments arrived."
     )
     assert (row["failed"], row["attempts"], row["place"]) == (7, 7, "before")

@@ -74,7 +74,7 @@ def test_a_screen_with_long_texts_leaves_out_what_other_commands_have() -> None:
         lines = printed(trace, name, 80)
         assert len(trace.flows) == 1 and len(lines) <= ONE_FLOW_LINES, name
         assert "".join(trace.answer.sentence.split()) in "".join("".join(lines).split())
-        assert "  Fix  " in "\n".join(lines) and ("more: --all" in "\n".join(lines)) == (name != "app_limited.pcap.gz")
+        assert "  Fix  " in "\n".join(lines) and ("more cause" in "\n".join(lines)) == (name != "app_limited.pcap.gz")
 
 
 def test_a_narrow_screen_leaves_out_blank_lines_at_last() -> None:

@@ -65,11 +65,16 @@ def whole_datagrams(case: Case, pair: Pair) -> int:
     return sum(max(row["packets"] - row["fragments"], 0) for row in rows)
 
 
+def lost_str(lost: int, total: int) -> str:
+    """Returns `all 7 fragmented datagrams`, or `6 of 7 fragmented datagrams`."""
+    return f"{'all' if lost == total else f'{lost:,} of'} {plural(total, 'fragmented datagram')}"
+
+
 @cause(
     code="fragments-dropped",
     title="A device drops all fragments but the first",
-    sentence="A device before the capture point {probably}drops IP fragments: of {count:fragmented datagram} from {source}, "
-    "{lost} arrived with only the first fragment{beside}.",
+    sentence="A device before the capture point {probably}drops IP fragments: {lost} from {source} arrived with only the "
+    "first fragment{beside}.",
     advice="Send messages that fit the path MTU, or use TCP (SIP: RFC 3261 section 18.1.1; DNS: an EDNS size of 1,232; IKE: RFC "
     "7383), or let the firewall pass or reassemble fragments (RFC 8900).",
     shows="Of at least three fragmented datagrams from one host to another, the first fragment arrives and no later one, with "
@@ -105,8 +110,7 @@ def fragments_dropped(case: Case) -> Matches:
             proof="the fragment index separates what is lost from what passes",
             excluded={"fragment-loss": f"{len(lost)} of {len(pair.datagrams)} lack the same fragments"},
             undecided={} if are_stored else {"capture-drops": FILTERED},
-            lost=len(lost),
-            count=len(pair.datagrams),
+            lost=lost_str(len(lost), len(pair.datagrams)),
             source=pair.source,
             beside=f", while all {plural(complete, 'datagram')} without fragments arrived" if complete else "",
         )

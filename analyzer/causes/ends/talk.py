@@ -52,9 +52,11 @@ COLUMNS = (
 
 
 def parts_str(part_ns: float, whole_ns: float) -> str:
-    """`9.03 of 9.85 s`, `25.7 s of 2 min`: a time and the time that it is part of."""
+    """`9.03 of 9.85 s`, `25.7 s of 2 min`, `all 5.06 s`: a time and the time that it is part of."""
     part, total = show_duration(part_ns), show_duration(max(whole_ns, part_ns))
     number, _, unit = part.rpartition(" ")
+    if part == total:
+        return f"all {total}"
     return (
         f"{number} of {total}"
         if unit and total.endswith(f" {unit}") and number.count(" ") == 0

@@ -139,12 +139,13 @@ def waits_str(times: Sequence[int]) -> str:
 
 
 def what_str(group: Sequence[Silence]) -> str:
-    """Returns ` (GET for example.org)` if the requests are alike and were read."""
+    """Returns ` (GET, Host: example.org)` or ` (A for example.org)` if the requests are alike and were read."""
     names = {(silence.row["type"], silence.row["name"]) for silence in group}
     method, name = next(iter(names))
     if len(names) > 1 or not (method or name):
         return ""
-    return f" ({f'{method} ' if method else ''}{'for ' if method and name else ''}{name or ''})".replace(" )", ")")
+    link = ", Host: " if group[0].row["kind"] == "http" else " for "
+    return f" ({link.join(filter(None, (method, name)))})"
 
 
 def asked_packets(transfers: Transfers, group: Sequence[Silence]) -> list[Cited]:

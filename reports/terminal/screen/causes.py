@@ -13,7 +13,7 @@ from rich.text import Text
 from wiretale.analyzer.causes.answer import Explained, entries, heads_of, matters
 from wiretale.analyzer.causes.registry import CHAPTERS, cause_of, example_of
 from wiretale.analyzer.printable import printable
-from wiretale.analyzer.units import show_duration
+from wiretale.analyzer.units import plural, show_duration
 from wiretale.reports.phrases import cause_cost, title_of, with_evidence
 from wiretale.reports.terminal.console import STYLES, detail_lines, indented, section, with_code
 
@@ -116,7 +116,7 @@ def cause_parts(trace: Trace, width: int, most: int, names: Sequence[str]) -> It
         if not number or most > CAUSES_SHOWN:
             yield indented(detail_lines(proof_of(trace, line.entry), names))
     if left and most <= CAUSES_SHOWN:
-        yield Text(f"{left:,} more: --all", style="dim")
+        yield Text(f"{plural(left, 'more cause')}: --all", style="dim")
 
 
 def proof_of(trace: Trace, entry: Explained) -> dict[str, str | None]:

@@ -123,7 +123,7 @@ def test_a_folder_names_the_captures_that_it_skips(
     (folder / "a.txt").write_text("no capture\n")
     message = f"{folder}/b.pcap.bz2: a bzip2 file; convert it: bunzip2 -c {folder}/b.pcap.bz2 | wiretale analyze -"
     text = failure(wiretale_run, *command, "day", code=4, cwd=tmp_path).replace("day/", f"{folder}/")
-    assert text == f"day: no capture files in this folder; {message} (and 2 more such)"
+    assert text == f"day: no capture files in this folder; {message} (and 2 more)"
     shutil.copy(samples / "timeouts.pcap", folder)
     done = wiretale_run(*command, "day", cwd=tmp_path)
     lines = [line for line in done.stderr.splitlines() if "wrote" not in line]
