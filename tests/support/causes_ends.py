@@ -648,6 +648,9 @@ CASES: dict[str, Case] = {
         "likely",
     ),
     "a small window": Case(lambda: full_windows((SCALED, SCALED)), "small-window", ("65.4 kB", "40 ms")),
+    "a small window, and a larger one in the SYN": Case(
+        lambda: full_windows((SCALED, SCALED), window=17_536), "small-window", ("17.5 kB", "40 ms")
+    ),
     "servers of four networks on one link": Case(
         lambda: in_networks("93"), "split-proxy", ("A proxy beside 10.0.0.1", "4 servers in 4 networks", "TTL 64")
     ),

@@ -224,6 +224,8 @@ def shrunk_window(case: Case, transfer: Transfer) -> tuple[float, float] | None:
     windows = [window for window in case.transfers.bins(transfer).window_bytes if window == window]
     if len(windows) < BINS_LEAST:
         return None
+    if len(set(windows[1:])) == 1:  # a window that never moves is a limit: the program reads
+        return None
     half = len(windows) // 2
     most, second = max(*windows[:half], transfer.back["window_max"] or 0), sorted(windows[half:])
     later, upper = middle(second), second[len(second) * 3 // 4]  # it opens when all has been read
