@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from wiretale.analyzer.trace import Trace
 
-TOP_PX, BOTTOM_PX, BETWEEN_PX, LEFT_PX, RIGHT_PX = 64, 48, 28, 52, 220
+TOP_PX, BOTTOM_PX, BETWEEN_PX, LEFT_PX, RIGHT_PX = 64, 48, 28, 66, 220
 MOST_EACH = KEPT * (WIDTH_PX - LEFT_PX - RIGHT_PX)  # points of each series: a column of time for each of pixels
 MS_LETTERS = 23  # of a time with milliseconds
 FRAME = "frame %{customdata}<br>"
@@ -129,14 +129,21 @@ def layout_of(panels: Sequence[Panel], points: dict[str, Points], title: str, si
             "type": "log" if panel.log else "linear",
             "rangemode": "normal" if panel.name in POSITIONS else "tozero",
             "zeroline": False,
-            "exponentformat": "SI",
             "gridcolor": GRID,
+            **numbers_of(panel),
             **axis_of(panel, points),
         }
         top = below + BETWEEN_PX
     layout["meta"] = {"panels": [panel.name for panel in panels]}
     layout["annotations"] = panel_heads(layout)  # which takes the titles
     return layout
+
+
+def numbers_of(panel: Panel) -> dict[str, Any]:
+    """Returns how Plotly writes the numbers of a panel at any zoom: its prefix stands before a unit, as 60MB, never alone."""
+    if panel.unit in ("bytes", "bit/s"):
+        return {"exponentformat": "SI", "ticksuffix": "B" if panel.unit == "bytes" else panel.unit}
+    return {"exponentformat": "none", "separatethousands": True}
 
 
 def axis_of(panel: Panel, points: dict[str, Points]) -> dict[str, Any]:

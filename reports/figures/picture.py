@@ -184,7 +184,7 @@ def with_ticks(figure: Figure) -> Figure:
             continue
         key = axis_key(number).replace("y", "yaxis")
         ticks, texts, unit = value_ticks(panel, still.layout[key].range)
-        still.layout[key].update(tickvals=ticks, ticktext=texts)
+        still.layout[key].update(tickvals=ticks, ticktext=texts, ticksuffix="")
         still.update_annotations({"text": f"<b>{panel.title}</b> {unit}"}, selector={"name": key})
     return still
 

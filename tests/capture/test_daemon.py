@@ -389,6 +389,7 @@ def test_an_ordinary_user_learns_the_one_command(link: CaptureLink, tmp_path: Pa
         ("-i lo -w /tmp/x nonsense here", "the filter"),
         ("-i lo -w /tmp/x -Q sideways", "expected in|out|inout"),
         ("-i lo -w /tmp/x -j never", "no such time source"),
+        ("-i lo -w /tmp/x -j adapter", "-j adapter: not on lo; --list shows what it has"),
     ],
 )
 def test_contradictory_options_are_refused_in_one_line(link: CaptureLink, options: str, messages: str) -> None:

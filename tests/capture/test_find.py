@@ -312,6 +312,22 @@ def test_an_index_goes_with_its_file(link: CaptureLink) -> None:
     assert (answer["packets"], answer["indexes_made"]) == (150, 0)
 
 
+def test_no_more_than_100_spans_are_kept(link: CaptureLink) -> None:
+    """Spans of earlier runs count; with room for one, one is kept."""
+    link.make_folder()
+    for number in range(99):
+        (link.folder / f".20250101-0000{number:02}.kept").touch()
+    ring = ("-b", "packets:100", "-b", "files:2")
+    with link.daemon(*ring, "--keep-before", "1s", "--keep-after", "1ms", watched=True) as daemon:
+        daemon.process.send_signal(signal.SIGUSR2)
+        daemon.wait_message("kept ")
+        assert len(list(link.folder.glob(".*.kept"))) == 100
+        daemon.process.send_signal(signal.SIGUSR2)
+        daemon.wait_message("is not kept: 100 spans are kept already; `wiretale find --release NAME` lets one go")
+        assert not daemon.stop()
+    assert len(list(link.folder.glob(".*.kept"))) == 100
+
+
 def test_a_span_around_a_signal_is_kept_until_it_is_released(link: CaptureLink) -> None:
     """The ring holds two files of 100 packets; the span has those before the signal and just after it."""
     link.make_folder()

@@ -98,7 +98,7 @@ def test_a_capture_that_was_killed_during_a_command_can_start_again_at_once(link
         daemon.process.send_signal(signal.SIGUSR1)
         wait_until(started.exists, "the command runs")
         helpers = Path(f"/proc/{daemon.process.pid}/task/{daemon.process.pid}/children").read_text().split()
-        assert helpers
+        assert "wiretale-close\n" in [Path(f"/proc/{pid}/comm").read_text() for pid in helpers]
         daemon.stop(signal.SIGKILL)
     wait_until(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in helpers), "the helpers end", 10)
     assert (promiscuity(link), packet_sockets(link)) == (0, 0)

@@ -231,6 +231,17 @@ def test_many_losses_on_a_short_path_may_be_a_duplex_mismatch(
     assert (row["code"], row["certainty"]) == (("duplex-mismatch", "possible") if may_be else ("random-loss", "proven"))
 
 
+@pytest.mark.parametrize("rtt", [8.0, 40.0])
+def test_a_cause_of_many_losses_spans_all_of_them(rtt: float, tmp_path: Path) -> None:
+    """Fewer packets are listed than were lost, but the time ends at the last."""
+    make = of_wire(lambda: paths.collisions(rtt, 0.2))
+    trace = wiretale.analyze(make(tmp_path / "capture.pcap"))
+    repaired_ns = [row["time_ns"] for row in trace.events.rows() if row["kind"].endswith("retransmission")]
+    assert len(repaired_ns) > 200
+    assert trace.causes[0]["code"] == ("duplex-mismatch" if rtt == 8.0 else "random-loss")
+    assert abs(trace.causes[0]["last_ns"] - max(repaired_ns)) < 1_000_000_000
+
+
 def test_lost_tails_are_not_losses_at_random(tmp_path: Path) -> None:
     row = first(of_wire(paths.lost_tails), tmp_path)
     assert (row["code"], row["waited_ns"]) == ("tail-loss", 12 * 300_000_000)

@@ -232,6 +232,17 @@ def test_a_figure_has_a_band_for_each_cause_with_a_time() -> None:
         assert band.x0 <= entry["from"] <= entry["to"] <= band.x1 < entry["to"] + 0.01
 
 
+def test_a_prefix_of_a_number_stands_before_its_unit() -> None:
+    """Plotly's own would be 60M where the page has 60 MB, and 10k for 10 s in ms."""
+    layout = wiretale.analyze(LOSSES).figure(0, "sequence", "rtt", "throughput").layout
+    looks = {head.text: (layout[head.name].exponentformat, layout[head.name].ticksuffix) for head in layout.annotations}
+    assert looks == {
+        "<b>Sequence</b> bytes": ("SI", "B"),
+        "<b>Throughput</b> bit/s": ("SI", "bit/s"),
+        "<b>Round trip</b> ms": ("none", None),
+    }
+
+
 def test_a_picture_has_round_ticks_in_the_unit_of_its_head() -> None:
     still = with_ticks(wiretale.analyze(LOSSES).figure(0, "sequence", "rtt", "throughput"))
     heads = {head.name: head.text for head in still.layout.annotations}
@@ -241,7 +252,7 @@ def test_a_picture_has_round_ticks_in_the_unit_of_its_head() -> None:
         "yaxis3": "<b>Round trip</b> ms",
     }
     assert still.layout.yaxis.tickvals == (0, 100_000, 200_000, 300_000)
-    assert still.layout.yaxis.ticktext == ("0", "100", "200", "300")
+    assert (still.layout.yaxis.ticktext, still.layout.yaxis.ticksuffix) == (("0", "100", "200", "300"), "")
 
 
 def test_a_figure_without_packets_has_the_series_of_bins() -> None:

@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.causes.ends.talk import parts_str
-from wiretale.analyzer.causes.path.lossy import EFFECTS, LOSS_CODES, PLACES, Lossy, lossy_of, waited_of
+from wiretale.analyzer.causes.path.lossy import (
+    EFFECTS,
+    LOSS_CODES,
+    PLACES,
+    Lossy,
+    lossy_of,
+    packets_of_losses,
+    waited_of,
+)
 from wiretale.analyzer.findings.exchanges.turns import server_end
 from wiretale.analyzer.findings.model import endpoint_str
 from wiretale.analyzer.units import show_share
@@ -135,7 +143,7 @@ def bad_link_of_several(case: Case) -> Matches:
             flows=[each.transfer.side for each in halves.lossy],
             waited_ns=waited or None,
             members=len(halves.lossy),
-            frames=[near for each in halves.lossy for loss in each.losses if (near := loss.packet)][:200],
+            frames=packets_of_losses(halves.lossy),
             proof=f"at the rate of these, the others would have lost about {halves.expected:,.0f} segments",
             excluded={
                 "random-loss": f"the others would have lost about {halves.expected:,.0f} segments",

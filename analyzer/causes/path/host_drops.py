@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
-from wiretale.analyzer.causes.path.lossy import EFFECTS, Lossy, lossy_transfers, waited_of
+from wiretale.analyzer.causes.path.lossy import EFFECTS, Lossy, lossy_transfers, packets_of_losses, waited_of
 from wiretale.analyzer.units import plural, show_duration, show_share
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def drops_match(lossy: Lossy) -> Match:
         flows=[lossy.transfer.side],
         waited_ns=waited_ns or None,
         bytes=None if waited_ns else row["lost_downstream_bytes"],
-        frames=[near for loss in lossy.losses if (near := loss.packet)][:200],
+        frames=packets_of_losses([lossy]),
         proof="the capture was made there: its own packets have no checksum yet, those that it receives have a right one",
         excluded={
             "random-loss": "the segments reached the capturing machine, which is the receiver",

@@ -36,6 +36,7 @@ from wiretale.analyzer.causes.path.lossy import (
     is_voice,
     lossy_transfers,
     manner_of,
+    packets_of_losses,
     pooled,
     priced,
     sackless_str,
@@ -146,6 +147,7 @@ def slow_repair(case: Case) -> Matches:
             place="after" if worst.place == "downstream" else "before",
             flows=[lossy.transfer.side for lossy in group],
             waited_ns=waited or None,
+            frames=packets_of_losses(group),
             proof=f"up to {repair.longest} segments of one burst, repaired {show_duration(repair.step_ns)} apart on a path of "
             f"{show_duration(transfer.path_rtt_ns)}",
             excluded={
@@ -225,6 +227,7 @@ def policer(case: Case) -> Matches:
             place="after" if lossy.place == "downstream" else "before",
             flows=[lossy.transfer.side],
             waited_ns=waited_of([lossy]),
+            frames=packets_of_losses([lossy]),
             proof=bounds_str(bucket, burst),
             excluded={
                 "random-loss": "what passes between two losses is bounded by one rate",
@@ -345,6 +348,7 @@ def duplex_mismatch(case: Case) -> Matches:
             place="after",
             flows=[lossy.transfer.side for lossy in group],
             waited_ns=waited or None,
+            frames=packets_of_losses(group),
             proof=f"{lost:,} of {sent:,} lost{manner_of(case, worst).text}",
             excluded={"bottleneck": "round trips do not grow at losses", "policer": "no rate bounds what passes"},
             undecided={"random-loss": "error counters of both ports of each link"},
@@ -431,7 +435,7 @@ def random_match(case: Case, group: Sequence[Lossy]) -> Match:
         waited_ns=waited or None,
         severity=severity_of(case, place, lost / sent),
         bytes=None if waited else round(lost * row["wire_bytes"] / max(row["packets"], 1)),
-        frames=[near for lossy in group for loss in lossy.losses if (near := loss.packet)][:200],
+        frames=packets_of_losses(group),
         proof=f"{lost:,} of {sent:,} lost {worst.words['where']}{manner.text}",
         undecided=manner.open,
         route=f"{several}from {source} to {destination}",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Certainty
 from wiretale.analyzer.causes.path.loss_moments import even_bytes, growth_at_losses
+from wiretale.analyzer.findings.evidence import Cited
 from wiretale.analyzer.findings.loss_pattern import LOSSES_MIN, pattern_of, runs_of
 from wiretale.analyzer.findings.model import Words, endpoint_str
 from wiretale.analyzer.findings.transfers import Loss, Transfer
@@ -108,6 +109,11 @@ def sackless_str(case: Case, lossy: Lossy) -> str:
 def is_voice(transfer: Transfer) -> bool:
     """Returns whether a transfer is a stream of RTP."""
     return bool(transfer.flow["application"] == "rtp")
+
+
+def packets_of_losses(group: Iterable[Lossy]) -> list[Cited]:
+    """Returns the packets that showed the losses, all of them, so that the span of a cause ends at the last one."""
+    return [packet for lossy in group for loss in lossy.losses if (packet := loss.packet)]
 
 
 def lossy_transfers(case: Case) -> list[Lossy]:

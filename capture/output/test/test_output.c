@@ -163,6 +163,21 @@ static void test_a_step_of_the_clock_is_told_in_the_file(void) {
     end(bench, 1, 0);
 }
 
+/* A link that flaps cannot fill a file. */
+static void test_a_file_has_a_bound_of_what_happened(void) {
+    struct bench *bench = begin(&(struct settings){0});
+    struct note note = {.sentence = "in0 lost its carrier"};
+    unsigned written = 0;
+    for (unsigned i = 0; i < 300; i++) {
+        uint64_t before = bench->output.bytes;
+        CHECK(notes_add(&bench->output.notes, &note));
+        output_poll(&bench->output, true);
+        written += bench->output.bytes > before;
+    }
+    CHECK_INT(written, 256);
+    end(bench, 1, 0);
+}
+
 /* What cannot be written waits; at the end it is counted. */
 static void test_a_file_that_takes_no_more_keeps_whole_packets(void) {
     struct bench *bench = begin(&(struct settings){0});
@@ -245,6 +260,7 @@ int main(void) {
     test_no_file_exceeds_its_size_but_for_one_packet();
     test_aligned_files_begin_at_multiples();
     test_a_step_of_the_clock_is_told_in_the_file();
+    test_a_file_has_a_bound_of_what_happened();
     test_a_file_that_takes_no_more_keeps_whole_packets();
     test_packets_of_two_devices_are_in_the_order_of_their_times();
     test_a_device_that_is_still_read_is_waited_for_at_the_end();

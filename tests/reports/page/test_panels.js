@@ -5,7 +5,8 @@ import { beforeEach, test } from "node:test";
 
 import { packetsOf, tableOf } from "./page.js";
 import { holdTables } from "../../../reports/html/page/capture/tables.js";
-import { setTaken } from "../../../reports/html/page/flow/figure.js";
+import { wordsOutside } from "../../../reports/html/page/flow/axes.js";
+import { setTaken, view } from "../../../reports/html/page/flow/figure.js";
 import { flowData } from "../../../reports/html/page/flow/series/panels.js";
 import { rateData, seriesData, shownBin } from "../../../reports/html/page/flow/series/rates.js";
 import { roundStep } from "../../../reports/html/page/ticks.js";
@@ -137,4 +138,12 @@ test("a flow without packets has the bins of its series", () => {
 
 test("steps are round", () => {
   assert.deepEqual([0.7, 1, 1.1, 2.1, 5.1, 0.03].map(roundStep), [1, 1, 2, 5, 10, 0.05]);
+});
+
+test("round trips beyond an axis are told by direction", () => {
+  const direction = { panel: "rtt", mode: "marks", shown: true, color: "sender" }, panel = { name: "rtt", unit: "ms", log: false, height: 64 };
+  setTaken({ extent: [0, 4], overlaid: [{ key: "rtt0", name: "→ and back", ...direction }, { key: "rtt1", name: "← and back", ...direction }] });
+  Object.assign(view, { range: [0, 4], all: { rtt0: { x: [0, 1, 2], y: [5, 20, 30] }, rtt1: { x: [1, 2, 3], y: [2, 40, 3] } } });
+  assert.equal(wordsOutside(panel, [0, 10]), "→ and back: 2 above, to 30 ms ↑ · ← and back: 1 above, to 40 ms ↑");
+  assert.equal(wordsOutside(panel, [0, 35]), "← and back: 1 above, to 40 ms ↑");
 });

@@ -9,7 +9,7 @@ import { duration, prefixed, whole } from "../units.js";
 import { bandShapes } from "./bands.js";
 import { placesIn } from "./canvas/canvas.js";
 import { axisOrigin } from "./drawn_flows.js";
-import { axisName, heightOfPanel, isLine, isLog, isShown, seriesOf, setView, view } from "./figure.js";
+import { axisName, heightOfPanel, isLine, isLog, isShown, nameOfSeries, seriesOf, setView, view } from "./figure.js";
 import { extremesOf } from "./series/extremes.js";
 
 const MARGIN = 0.06; // share of an axis beyond the points in view
@@ -103,7 +103,7 @@ export function wordsOutside(panel, range) {
     if (series.key === "window") parts.push(`window edge ${prefixed(least > high ? least - high : most - high, "B")} above this view ↑`);
     else if (series.key === "room") parts.push(`receive window ${least > high && least < most ? "from " : ""}${prefixed(least > high ? least : most, "B")} ↑`);
     else if (source.width && panel.unit === "ms") parts.push(`to ${duration(most * 1e6)} ↑`);
-    else if (!isLine(series) && panel.unit === "ms") parts.push(`${whole(countAbove(source, start, end, high))} above, to ${duration(most * 1e6)} ↑`);
+    else if (!isLine(series) && panel.unit === "ms") parts.push(`${nameOfSeries(series)}: ${whole(countAbove(source, start, end, high))} above, to ${duration(most * 1e6)} ↑`);
   }
   return parts.join(" · ");
 }
