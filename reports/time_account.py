@@ -44,8 +44,7 @@ class TimeAccount(NamedTuple):
     @property
     def base(self) -> str:
         """`20 s of 24.5 s`, or what the sum of flows at the same time is more than."""
-        longest_ns = max(self.waited_ns, self.parts.get("idle", 0.0))
-        several = ", summed over flows that overlap, in " if longest_ns > OVERLAP * self.capture_ns else " of "
+        several = ", summed over flows that overlap, in " if self.waited_ns > OVERLAP * self.capture_ns else " of "
         return f"{show_duration(self.waited_ns)}{several}{show_duration(self.capture_ns)}"
 
     def named(self, most: int = NAMED) -> tuple[dict[str, float], float]:
@@ -64,7 +63,8 @@ def time_account(trace: Trace) -> TimeAccount | None:
     beside = {part: turns.waited_beside_ns(kind) for part, kind in BESIDE.items()}
     waits = {part: ns + beside.get(part, 0.0) for part, ns in turns.waits.items()}
     waited_ns, capture_ns = math.fsum(waits.values()), turns.capture_ns
-    times = {**waits, "unknown": turns.unknown_ns, "idle": turns.idle_ns if answer_ns > waited_ns else 0.0}
+    idle_ns = min(turns.idle_ns, capture_ns - waited_ns - turns.unknown_ns)  # a flow is idle while others wait
+    times = {**waits, "unknown": turns.unknown_ns, "idle": idle_ns if answer_ns > waited_ns else 0.0}
     parts = {name: times[name] for name in PARTS if times[name] > 0}
     if waited_ns + turns.idle_ns + turns.unknown_ns < LIFE_LEAST * capture_ns or not parts:
         return None

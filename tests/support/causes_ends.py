@@ -57,6 +57,20 @@ class Dialogue:
         self.link.send(self.now + 0.05, 0, self.sent, ack=self.received)
         return self
 
+    def ask_much(self, windows: tuple[int, ...] = (10, 20, 18)) -> Dialogue:
+        """A request, and an answer of some segments in each round trip (slow start)."""
+        self.ask(response=1460)
+        for number, segments in enumerate(windows):
+            begun = self.now + 0.1 if number == 0 else self.now + self.rtt
+            for place in range(segments - (number == 0)):
+                self.now = begun + 0.12 * place
+                self.link.send(self.now, 1, self.received, 1460, ACK, self.sent)
+                self.received += 1460
+                self.link.send(self.now + 0.05, 0, self.sent, ack=self.received)
+            self.now = begun
+        self.now += 0.12 * windows[-1]
+        return self
+
     def close(self) -> Wire:
         self.link.send(self.now + 1, 0, self.sent, 0, FIN | ACK, self.received)
         self.link.send(self.now + 1 + self.rtt, 1, self.received, 0, FIN | ACK, self.sent + 1)
@@ -90,6 +104,24 @@ def reconnecting(count: int = 30, rtt: float = 30.0, think: float = 0.5, every: 
         talk.close()
         now = talk.now + every
     return wire
+
+
+def reconnecting_for_much(count: int = 14, rtt: float = 150.0) -> Wire:
+    """A connection for each object, one after another, on a long path: each answer needs slow start's round trips."""
+    wire, now = Wire(), 0.0
+    for number in range(count):
+        talk = Dialogue(wire, rtt, now, 41000 + number).ask_much()
+        talk.close()
+        now = talk.now + 1.0
+    return wire
+
+
+def requests_for_much(count: int = 12, rtt: float = 150.0) -> Wire:
+    """Long answers one after another on a connection whose window starts anew each time, because the program pauses."""
+    talk = Dialogue(Wire(), rtt)
+    for _ in range(count):
+        talk.ask_much((10, 20))
+    return talk.close()
 
 
 def in_networks(first: str, ttl: int = 64, servers: int = 4, rtt: float = 0.2) -> Wire:
@@ -591,6 +623,13 @@ CASES: dict[str, Case] = {
     ),
     "a page of 12 requests": Case(lambda: requests(12), None),
     "30 connections of 30 ms": Case(reconnecting, "reconnects", ("Each of 30 requests", "2 round trips")),
+    "14 connections of 150 ms, each for an answer of three windows": Case(
+        reconnecting_for_much, "reconnects", ("Each of 14 requests", "4 round trips of 150 ms", "8.4")
+    ),
+    "the same within 2 s": Case(lambda: reconnecting_for_much(rtt=30.0), None),
+    "12 long answers on one connection": Case(
+        requests_for_much, "serial-requests", ("12 requests, each with 1.9 round trips of 150 ms",)
+    ),
     "8 connections": Case(lambda: reconnecting(8), None),
     "30 connections to a slow server": Case(lambda: reconnecting(30, 5.0, 400.0), "slow-server", ("400 ms",)),
     "a client that computes": Case(lambda: pausing(VARIED * 2), "client-pause", ("10.0.0.2:5432",)),

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.causes.ends.talk import (
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
 
 REQUESTS_LEAST, REQUESTS_MANY = 10, 20  # in a row that are a note, a warning
+TRIPS_WITHIN = 1.3  # times the round trip of handshakes: requests that take longer need several round trips each
 WAIT_NS, WAIT_LONG_NS = 200_000_000, 1_000_000_000  # the same of the time
 SLOW_NS = 200_000_000  # a round trip of a long path
 LOSS_SHARE = 0.1  # of the round trips: with more, losses are the cause
@@ -69,24 +70,53 @@ def are_in_turn(talk: Talk) -> bool:
     return math.fsum(span.ns for span in used) <= OVERLAP * (union_ns(used) or 0.0)
 
 
-def trips_match(talk: Talk, requests: int, trips: int, closing_ns: float = 0.0, **words: Any) -> Match:
+class Trips(NamedTuple):
+    """The round trips of a conversation."""
+
+    count: float
+    rtt_ns: float
+
+    @property
+    def rtt(self) -> str:
+        return show_duration(self.rtt_ns)
+
+
+def round_trips(talk: Talk, closing_ns: float = 0.0) -> Trips:
+    """Returns how many round trips were waited for: one for each request and connection, or more, if a request waits for several
+    of those that handshakes took (slow start)."""
+    waited_ns, least = talk.trips_ns - closing_ns, trips_of(talk)
+    handshakes = [flow["handshake_rtt_ns"] for flow in talk.flows if flow["handshake_rtt_ns"]]
+    rtt_ns = middle(handshakes) if handshakes else math.inf
+    return (
+        Trips(waited_ns / rtt_ns, rtt_ns)
+        if waited_ns > TRIPS_WITHIN * least * rtt_ns
+        else Trips(least, waited_ns / least)
+    )
+
+
+def is_long_wait(case: Case, requests: int, waited_ns: float) -> bool:
+    """Returns whether somebody surely noticed the round trips: many of a second or more, or few that are much of the capture."""
+    is_much = waited_ns >= max(PAUSED_LONG_NS, CAPTURE_SHARE * case.transfers.turns.capture_ns)
+    return is_much or (requests >= REQUESTS_MANY and waited_ns >= WAIT_LONG_NS)
+
+
+def trips_match(talk: Talk, requests: int, trips: Trips, closing_ns: float = 0.0, **words: Any) -> Match:
     """Returns a match about the number of round trips."""
     waited_ns, parts = talk.trips_ns - closing_ns, talk.parts
-    is_long = requests >= REQUESTS_MANY and waited_ns >= WAIT_LONG_NS
     return Match(
         certainty="proven",
         place="client",
-        severity=None if is_long else "info",
+        severity=None if is_long_wait(talk.case, requests, waited_ns) else "info",
         flows=talk.numbers,
         waited_ns=waited_ns,
-        saving_ns=waited_ns * (trips - 1) / trips,
+        saving_ns=waited_ns - trips.rtt_ns,
         members=requests,
         frames=talk.cited(),
         proof=f"the server took {show_duration(parts['server'])} and the client {show_duration(parts['client'])} of it, and "
         "never were two requests open at once",
         excluded={
             "slow-server": f"it took {show_duration(parts['server'] / max(requests, 1))} for an answer, on average",
-            "long-path": f"one round trip takes {words['rtt']}; there were {trips:,}",
+            "long-path": f"one round trip takes {trips.rtt}; there were {trips.count:,.0f}",
         },
         server=talk.server,
         spent=parts_str(waited_ns, talk.life_ns - closing_ns),
@@ -103,7 +133,8 @@ def trips_match(talk: Talk, requests: int, trips: int, closing_ns: float = 0.0, 
     advice="Keep connections open: HTTP keep-alive, a connection pool, TLS session resumption.",
     shows="A client opens at least ten connections to a service, one after another, each with at most three requests (TLS "
     "handshake messages included). Round trips and handshakes are at least half of the time. The end of a connection doesn't "
-    "count, because nobody waits for it: a client opens the next one meanwhile.",
+    "count, because nobody waits for it: a client opens the next one meanwhile. A request waits for more round trips than one if "
+    "its answer is longer than the first window (slow start).",
     rivals={
         "slow-server": "its share of the time is in the account; round trips are more",
         "long-path": "the number of round trips makes the time, not one of them",
@@ -118,28 +149,28 @@ def reconnects(case: Case) -> Matches:
         closing_ns = talk.closing_ns if talk.is_parallel else 0.0
         if not is_of_trips(talk, closing_ns):
             continue
-        trips = trips_of(talk)
+        trips = round_trips(talk, closing_ns)
         yield trips_match(
             talk,
             count,
             trips,
             tls=" and a TLS session in it" if talk.flows[0]["application"] == "tls" else "",
             closing_ns=closing_ns,
-            about=f"{trips / count:.2g}",
-            rtt=show_duration((talk.trips_ns - closing_ns) / trips),
+            about=f"{trips.count / count:.2g}",
+            rtt=trips.rtt,
         )
 
 
 @cause(
     code="serial-requests",
     title="Requests one after another",
-    sentence="{lost}; {spent} went into {requests} round trips of {rtt}, one request after the other: {server} itself needs "
-    "{each} for an answer.",
+    sentence="{lost}; {spent} went into {many} of {rtt}, one request after the other: {server} itself needs {each} for an "
+    "answer.",
     advice="Batch or pipeline the requests to {server}, or open several connections.",
     shows="A connection has at least ten requests, never two at once. Their minimum round trips are at least half of the time "
-    "in which somebody waited, and more than client, server and queues together. A warning from 20 requests and 1 s on. At ports "
-    "of terminals (SSH), requests must be of one size, come within 5 ms, and get 8 KiB or more (medians): a program reads a "
-    "file, and nobody types.",
+    "in which somebody waited, and more than client, server and queues together. A warning from 20 requests and 1 s on, or from "
+    "3 s and a quarter of the capture. At ports of terminals (SSH), requests must be of one size, come within 5 ms, and get "
+    "8 KiB or more (medians): a program reads a file, and nobody types.",
     rivals={
         "slow-server": "answers come after the least round trip",
         "long-path": "the number of round trips makes the time, not one of them",
@@ -154,12 +185,15 @@ def serial_requests(case: Case) -> Matches:
             continue
         if delayed.intersection(talk.numbers) or talk.is_of_windows:  # each request takes more round trips than one
             continue
+        trips, least = round_trips(talk), trips_of(talk)
+        more = f"{talk.count:,} requests, each with {trips.count / least:.2g} round trips"
         yield trips_match(
             talk,
             talk.count,
-            trips_of(talk),
+            trips,
             lost="Nothing was lost" if not talk.parts["loss"] else "Hardly anything was lost",
-            rtt=show_duration(talk.trips_ns / trips_of(talk)),
+            many=more if trips.count > least else plural(talk.count, "round trip"),
+            rtt=trips.rtt,
             each=show_duration(middle(talk.times("server_ns"))),
         )
 
