@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 RESETS_MAX = 2000
 ROWS_MAX = 5000  # endings, and flows, that causes examine
+#: of protocols in which the server speaks first
+GREETING_PORTS = frozenset((21, 22, 23, 25, 110, 119, 143, 587, 3306, 5900))
 EXCHANGE_KINDS = ("http", "tls", "turn")
 OPEN_OUTCOMES = ("unanswered", "abandoned", "reset", "closed")
 GROUPS_MAX = 20  # servers that a cause names, each in a row of its own

@@ -259,7 +259,7 @@ def test_a_call_of_which_one_end_is_not_heard(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("more", [{"answered": True}, {"packets": 200}, {"port": 554}])
+@pytest.mark.parametrize("more", [{"answered": True}, {"packets": 200}, {"port": 554}, {"status": "487 Gone"}])
 def test_media_of_both_ends_a_ring_tone_and_a_stream_are_no_one_way_call(more: Any, tmp_path: Path) -> None:
     assert "one-way-media" not in causes_of(of_timed(lambda: drawn.call(**more)), tmp_path)
 
@@ -289,7 +289,7 @@ def test_without_sip_the_end_may_have_put_the_call_on_hold(tmp_path: Path) -> No
     "more",
     [
         *({"change": method, "split": split} for method in ("INVITE", "UPDATE", "BYE") for split in (False, True)),
-        *({"until": 1000}, {"until": 1200}, {"until": 100}, {"noise": True}),
+        *({"until": 1000}, {"until": 1200}, {"until": 100}, {"noise": True}, {"moves": True, "with_sip": False}),
     ],
 )
 def test_a_call_on_hold_and_its_last_seconds_are_no_silence(more: dict[str, Any], tmp_path: Path) -> None:

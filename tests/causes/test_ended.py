@@ -346,7 +346,7 @@ def test_resets_after_answers_that_nobody_misses(changed: dict[str, Any], tmp_pa
 @pytest.mark.parametrize(
     ("changed", "certainty"),
     [
-        ({}, "likely"),
+        ({}, "possible"),
         ({"step": 0}, "possible"),
         ({"rest_ms": 500.0}, None),
         ({"closes": False}, None),
@@ -570,6 +570,8 @@ def test_datagrams_for_a_closed_port_are_a_note(tmp_path: Path) -> None:
         (of_wire(lambda: drawn.closing_late(quiet_ms=100.0)), "late-close"),
         (of_wire(lambda: drawn.closing_late(next_ms=2_500.0)), "late-close"),
         (of_wire(lambda: drawn.closing_late(count=2)), "late-close"),
+        (of_wire(lambda: drawn.closing_late(900.0, timer_ms=1_100.0)), "late-close"),
+        (of_wire(lambda: drawn.ungreeted(first=0, last=False)), "not-greeted"),
         (of_wire(causes_broken.hung), "client-gave-up"),
         (of_wire(causes_broken.hung), "close-wait"),
         (of_wire(lambda: drawn.leaking(count=2)), "close-wait"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import wiretale
-from causes_ends import CASES
+from causes_ends import CASES, mute
 from plain_wire import ACK, PSH, Connection, Wire, block
 from wiretale.analyzer.causes.registry import CAUSES
 
@@ -55,3 +55,8 @@ def test_an_end_is_blamed_only_for_its_own(name: str, tmp_path: Path) -> None:
         assert all(words in row["sentence"] for words in case.says), row["sentence"]
         assert row["waited_ns"] > 0
         assert row["saving_ns"] is None or row["saving_ns"] <= row["waited_ns"]
+
+
+def test_mail_of_which_only_syn_and_fin_were_captured_is_not_mute(tmp_path: Path) -> None:
+    rows = wiretale.analyze(mute(993, unseen=500).write(tmp_path / "capture.pcap")).causes
+    assert [row["code"] for row in rows] == ["capture-drops"]

@@ -532,6 +532,12 @@ SAID = {
         "proven",
         ("although it answers over TCP 1194", "a firewall probably drops UDP 1194"),
     ),
+    "NTP without an answer of a host whose packets take another way": Said(
+        lambda: deaf_service(tcp=Ends(50_001, 443, "10.0.0.1", "10.0.0.53"), both=False),
+        "udp-silent",
+        "possible",
+        ("its packets of other connections are not in the capture either",),
+    ),
     "VPN without an answer, whose host has another port": Said(
         lambda: deaf_service(1194, 42, tcp=Ends(50_001, 443, "10.0.0.1", "10.0.0.53")),
         "udp-silent",

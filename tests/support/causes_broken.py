@@ -226,13 +226,17 @@ def reset_late() -> Wire:
     return link.wire
 
 
-def call(answered: bool = False, packets: int = 600, port: int = 5060) -> Timed:
-    """A call whose media goes to a private address, and SIP messages in both directions."""
+def call(answered: bool = False, packets: int = 600, port: int = 5060, status: str = "") -> Timed:
+    """A call whose media goes to a private address, and SIP messages in both directions; `status` of the final response."""
     ends, back = IP(src="198.51.100.7", dst="192.168.1.20"), IP(src="192.168.1.20", dst="198.51.100.7")
     timed: Timed = [
         (0.0, ether(ends / UDP(sport=port, dport=port) / Raw(b"INVITE sip:a@b SIP/2.0\r\n\r\n"))),
         (0.1, ether(back / UDP(sport=port, dport=port) / Raw(b"SIP/2.0 200 OK\r\n\r\n"))),
     ]
+    for later, line, network in ((0, "INVITE", ends), (0.1, status, back)) if status else ():
+        signal = signal_of("INVITE", 1)
+        text = signal if line == "INVITE" else signal.replace("INVITE sip:a@b SIP/2.0", f"SIP/2.0 {line}", 1)
+        timed.append((later, ether(network / UDP(sport=port, dport=port) / Raw(text.encode()))))
     for number in range(packets):
         for network, ssrc, ports in ((ends, 7, (16_384, 20_000)), (back, 9, (20_002, 16_386)))[: 1 + answered]:
             head = struct.pack("!BBHII", 0x80, 0, number, 160 * number, ssrc)
@@ -255,9 +259,11 @@ def falls_silent(
     hangs_up: bool = False,
     with_sip: bool = True,
     noise: bool = False,
+    moves: bool = False,
 ) -> Wire:
     """A call whose second end sends no more packets after so many; as it stops, a request may change the call, or comfort noise
-    tells that nobody speaks. Both directions are one flow, or two (`split`); the first end may hang up."""
+    tells that nobody speaks. Both directions are one flow, or two (`split`); the first end may hang up.
+    `moves`: the media goes on from another host."""
     wire, ends = Wire(by_time=True), ("10.0.0.5", "10.0.0.20")
 
     def datagram(ms: float, side: int, ports: tuple[int, int], payload: bytes) -> None:
@@ -274,6 +280,9 @@ def falls_silent(
             is_noise = number == until
             payload = rtp(number, ssrc=9, kind=13 if is_noise else 8)
             datagram(200.9 + 20 * number, 1, returned, payload[:13] if is_noise else payload)
+        elif moves:
+            header = struct.pack("!HHHH", *returned, 8 + 172, 0)
+            wire.ip(200.9 + 20 * number, "10.0.0.21", ends[0], 17, header + rtp(number, ssrc=11, kind=8))
     return wire
 
 

@@ -440,15 +440,16 @@ def closed_at(answer: bool = False, port: int = 80) -> list[Web]:
     return talks
 
 
-def ungreeted(port: int = 22, greeted: int = 2, first: int = 1, same: bool = False) -> Wire:
+def ungreeted(port: int = 22, greeted: int = 2, first: int = 1, same: bool = False, last: bool = True) -> Wire:
     """Connections that an end (`first`: 1 is the server) closes 5 s after the handshake, without a byte of either one; another
-    client, or the same, is greeted."""
+    client, or the same, is greeted. `last`: the capture has the last ACK."""
     wire = Wire()
     for i in range(3):
         start = 20_000.0 * i
         link = Connection(wire, 40_001 + i, server_port=port).open(start, 1.0)
         link.send(start + 5_001, first, 0, flags=FIN | ACK).send(start + 5_002, 1 - first, 0, flags=FIN | ACK, ack=1)
-        link.send(start + 5_003, first, 1, ack=1)
+        if last:
+            link.send(start + 5_003, first, 1, ack=1)
     for i in range(greeted):
         start = 20_000.0 * i + 8_000
         client = "10.0.0.1" if same else "10.0.0.3"
@@ -577,16 +578,17 @@ def cut_answers(
     return wire
 
 
-def closing_late(quiet_ms: float = 5_000.0, next_ms: float = 60.0, count: int = 4) -> Wire:
-    """Connections with one request each, answered at once; the server closes later, and the client opens the next one then."""
+def closing_late(quiet_ms: float = 5_000.0, next_ms: float = 60.0, count: int = 4, timer_ms: float = 0.0) -> Wire:
+    """Connections with one request each, answered at once; the server closes later, and the client opens the next one then, or
+    in a beat of its own (`timer_ms`), however long the answer took."""
     wire, start = Wire(), 0.0
     for i in range(count):
         link = Connection(wire, 40_001 + i, server_port=80).open(start, 1.0).send(start + 2, 0, 0, 300, PSH | ACK)
         link.send(start + 50, 1, 0, 900, PSH | ACK, ack=300).send(start + 50.1, 0, 300, ack=900)
-        at = start + 50 + quiet_ms
+        at = start + 50 + quiet_ms + (17.0 * (i * i % 5) if timer_ms else 0.0)
         link.send(at, 1, 900, flags=FIN | ACK, ack=300).send(at + 0.1, 0, 300, flags=FIN | ACK, ack=901)
         link.send(at + 1, 1, 901, ack=301)
-        start = at + next_ms
+        start = start + timer_ms if timer_ms else at + next_ms
     return wire
 
 

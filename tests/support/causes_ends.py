@@ -506,12 +506,15 @@ def breaking(holder: bool, wait_ms: float = 35_000.0) -> Wire:
     )
 
 
-def greeted(wait_ms: float = 10_000.0, asks: bool = True, speaks_first: bool = False) -> Wire:
-    """Two connections of FTP that are greeted after a wait, in which the server asks for a name and gets no answer."""
+def greeted(
+    wait_ms: float = 10_000.0, asks: bool = True, speaks_first: bool = False, count: int = 2, port: int = 21
+) -> Wire:
+    """Connections of FTP that are greeted after a wait, in which the server asks for a name and gets no answer. On another port
+    an agent may have opened them that waits for work."""
     wire = Wire(by_time=True)
-    for i in range(2):
+    for i in range(count):
         start = 20_000.0 * i
-        link = Connection(wire, 40_001 + i, server_port=21).open(start, 4.0)
+        link = Connection(wire, 40_001 + i, server_port=port).open(start, 4.0)
         now, size = start + 4 + wait_ms, 12 if speaks_first else 0
         if asks:
             for j in range(2):
@@ -545,16 +548,27 @@ def early_mail(
     return wire
 
 
-def mute(port: int = 465, lasts_ms: float = 30_000.0, words: int = 0) -> Wire:
-    """Two connections on which nobody says a word, or only the client, until it closes."""
+def starttls_behind_a_hole() -> Wire:
+    """Mail of which the capture lacks the answer to EHLO and the STARTTLS, whose answer looks like a greeting."""
+    wire, hello, greeting = Wire(by_time=True), b"EHLO a.example\r\n", b"220 mx ESMTP\r\n"
+    link = Connection(wire, server_port=25).open(0.0, 4.0).send(8, 1, 0, flags=PUSH, payload=greeting)
+    link.send(12, 0, 0, flags=PUSH, ack=14, payload=hello).send(300, 1, 14 + 30, flags=PUSH, ack=26, payload=greeting)
+    link.send(301, 0, 26, 500, PUSH, 58).send(305, 1, 58, 3000, PUSH, 526).send(306, 0, 526, ack=3058)
+    return wire
+
+
+def mute(port: int = 465, lasts_ms: float = 30_000.0, words: int = 0, unseen: int = 0) -> Wire:
+    """Two connections on which nobody says a word, or only the client, until it closes; or each end does, and a capture of SYN,
+    FIN and RST lacks it (`unseen`, bytes)."""
     wire = Wire()
     for i in range(2):
         end = 40_000.0 * i + lasts_ms
         link = Connection(wire, 40_001 + i, server_port=port).open(40_000.0 * i, 4.0)
         if words:
             link.send(end - 900, 0, 0, words, PUSH, 0).send(end - 896, 1, 0, ack=words)
-        link.send(end, 0, words, flags=FIN | ACK, ack=0).send(end + 4, 1, 0, flags=FIN | ACK, ack=words + 1)
-        link.send(end + 8, 0, words + 1, ack=1)
+        sent = words + unseen
+        link.send(end, 0, sent, flags=FIN | ACK, ack=unseen).send(end + 4, 1, unseen, flags=FIN | ACK, ack=sent + 1)
+        link.send(end + 8, 0, sent + 1, ack=unseen + 1)
     return wire
 
 
@@ -759,6 +773,14 @@ CASES: dict[str, Case] = {
     "a greeting that comes late": Case(
         lambda: greeted(asks=False), "late-greeting", ("waiting 10 s each for its greeting",)
     ),
+    "an agent that waits for work": Case(lambda: greeted(asks=False, port=4444), None),
+    "a greeting after a timer of retransmission": Case(
+        lambda: greeted(1_010.0, asks=False, count=1),
+        "late-greeting",
+        ("probably kept 1 connection waiting",),
+        "likely",
+    ),
+    "an answer to STARTTLS behind a hole": Case(starttls_behind_a_hole, "slow-server"),
     "a client that does not wait for a greeting": Case(
         early_mail,
         "early-command",

@@ -326,10 +326,10 @@ def other_address(count: int = 3, later: float = 0.0, ack: int = 1001) -> Timed:
 
 
 def deaf_service(
-    port: int = 123, size: int = 48, count: int = 5, other: bool = False, tcp: Ends | None = None
+    port: int = 123, size: int = 48, count: int = 5, other: bool = False, tcp: Ends | None = None, both: bool = True
 ) -> Timed:
     """Datagrams to a UDP service that answers none; another host answers the client, `other`: of that service, too. A TCP
-    connection works."""
+    connection works; `both`: with its directions both in the capture."""
     question = IP(src="10.0.0.1", dst="10.0.0.53") / UDP(sport=41_000, dport=port) / Raw(bytes(size))
     ends = {"src": "10.0.0.1", "dst": "10.9.0.9"}, {"src": "10.9.0.9", "dst": "10.0.0.1"}
     ports = {"sport": 41_001, "dport": port}, {"sport": port, "dport": 41_001}
@@ -337,7 +337,8 @@ def deaf_service(
         (5.0 + i / 50, ether(IP(**ends[i]) / UDP(**ports[i]) / Raw(bytes(size)))) for i in range(2 if other else 0)
     ]
     datagrams = [(2.0 * i, ether(question)) for i in range(count)]
-    return all_of(elsewhere(), datagrams, served, tcp.connects(12.0) if tcp else [])
+    talk = [each for each in (tcp.connects(12.0) if tcp else []) if both or each[1][IP].src == "10.0.0.1"]
+    return all_of(elsewhere(), datagrams, served, talk)
 
 
 def deaf_to_a_port(

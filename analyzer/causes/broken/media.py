@@ -25,6 +25,7 @@ SIP_PORTS = (5060, 5061)
 ENDED_NS, ENDED_RATIO = 5_000_000_000, 20  # one direction alone, and to its longest pause before
 WITHOUT_SIP_NS = 10_000_000_000  # without SIP in the capture, which would show a hold
 CHANGE_NS = 3_000_000_000  # from a request that puts the call on hold, moves or ends it
+TAKEN = "2"  # the first digit of a status of SIP
 CHANGES = ("INVITE", "UPDATE", "REFER", "BYE")
 
 
@@ -57,7 +58,8 @@ def is_unicast(address: str) -> bool:
     advice="Compare the address in the SDP of each end with the one that its packets come from: use ICE or STUN, symmetric RTP "
     "at the session border controller, no SIP ALG; open the RTP ports in both directions.",
     shows="An RTP stream of at least 250 packets goes to a host that returns no RTP on any port. Meanwhile SIP messages of "
-    "one of the two hosts pass in both directions. Proven if the other end's RTP comes to the same port from another address.",
+    "one of the two hosts pass in both directions; if these have INVITEs, a call of theirs was taken (2xx), since tones and "
+    "announcements before come from one end alone. Proven if the other end's RTP comes to the same port from another address.",
     rivals={"one-direction": "SIP passes in both directions"},
     unknown="Whether the other end sends (hold, a muted announcement): its SDP, or a capture there, shows it.",
     explains=("one-way",),
@@ -83,11 +85,20 @@ def streams_alone(case: Case) -> list[tuple[FlowRow, DirectionRow]]:
     senders |= {(row["destination"], row["source"]) for row in streams if not row["one_way"]}
     hosts = signalling_hosts(case) if any(row["one_way"] for row in streams) else set()
 
+    invites = [row for row in case.exchanges("kind", "sip") if row["type"] == "INVITE"] if hosts else []
+
     def is_alone(row: DirectionRow) -> bool:
-        is_call = is_unicast(row["destination"]) and bool(hosts & {row["source"], row["destination"]})
+        ends = {row["source"], row["destination"]}
+        is_call = is_unicast(row["destination"]) and bool(hosts & ends) and not is_before_answer(invites, ends)
         return is_call and (row["destination"], row["source"]) not in senders and row["packets"] >= PACKETS_MIN
 
     return [(stream, row) for stream, row in sent if stream["one_way"] and is_alone(row)]
+
+
+def is_before_answer(invites: list[ExchangeRow], ends: set[str]) -> bool:
+    """Returns whether nobody took the calls of these hosts: tones and announcements before come from one end alone."""
+    codes = [row["code"] or "" for row in invites if ends & {row["client"], row["server"]}]
+    return bool(codes) and not any(code.startswith(TAKEN) for code in codes)
 
 
 def elsewhere_match(stream: FlowRow, row: DirectionRow, other: FlowRow, arrived: DirectionRow) -> Match:
@@ -139,8 +150,8 @@ def one_way_match(stream: FlowRow, row: DirectionRow) -> Match:
     "that changes ports); else look at its log at that time.",
     shows="RTP of both ends passes, in one flow or in two, 250 packets or more of each, without comfort noise; then that of "
     "one end stays away for 5 s or more (10 s without SIP in the capture), 20 times its longest pause before, while the other's "
-    "goes on. No other stream of that end goes on, and no INVITE, UPDATE, REFER or BYE came within 3 s, which would put the "
-    "call on hold, move or end it.",
+    "goes on. No other stream of that end goes on, none of another host comes to the same port, and no INVITE, UPDATE, REFER "
+    "or BYE came within 3 s, which would put the call on hold, move or end it.",
     rivals={
         "one-way-media": "both directions passed before",
         "outage": "the other direction goes on",
@@ -154,7 +165,8 @@ def media_stops(case: Case) -> Matches:
     for ended, other in ended_first(case):
         ends = {ended["source"], ended["destination"]}
         signals = [row for row in requests if {row["client"], row["server"]} & ends]
-        if has_stopped(ended, other, bool(signals)) and not is_changed(ended, signals):
+        is_end = has_stopped(ended, other, bool(signals)) and not is_changed(ended, signals)
+        if is_end and not is_taken_over(case, ended):
             yield stopped_match(case, ended, other, signals)
 
 
@@ -206,6 +218,20 @@ def has_stopped(ended: DirectionRow, other: DirectionRow, has_sip: bool) -> bool
 def is_changed(ended: DirectionRow, signals: list[ExchangeRow]) -> bool:
     """Returns whether a request that changes or ends the call came when a direction ended."""
     return any(row["type"] in CHANGES and abs((row["asked_ns"] or 0) - last_of(ended)) <= CHANGE_NS for row in signals)
+
+
+def is_taken_over(case: Case, ended: DirectionRow) -> bool:
+    """Returns whether RTP of another host goes on to the same port: the call moved to another media server."""
+    flows = case.transfers.flows_where("application", "rtp")[:STREAMS_MAX]
+    rows = [case.direction(flow, side) for flow in flows for side in (0, 1)]
+    target = ended["destination"], ended["destination_port"]
+    return any(
+        (row["destination"], row["destination_port"]) == target
+        and row["source"] != ended["source"]
+        and last_of(row) > last_of(ended)
+        for row in rows
+        if row["packets"]
+    )
 
 
 def stopped_match(case: Case, ended: DirectionRow, other: DirectionRow, signals: list[ExchangeRow]) -> Match:

@@ -33,7 +33,6 @@ CUTS_MIN, CUT_MIN_NS, CUT_SPREAD = 3, 4_500_000_000, 1.005  # answers that end a
 WHOLE = 0.005  # of a time that is a number of seconds, as settings are
 GOING_NS = 1_000_000_000  # before the end, in which the answer still went on
 STALLED_NS = 5_000_000_000  # before a client gives up; sooner, it may want no more
-UNLIKE = 1.02  # sizes of answers: those of a stream that is paced have one
 
 
 class Behind(NamedTuple):
@@ -269,19 +268,18 @@ def is_at_one_time(group: Sequence[Closed]) -> bool:
 @cause(
     code="answer-time-limit",
     title="Answers end after a fixed time",
-    sentence="The server {server} ended {count} {after} after the request, while it still sent: {probably}a timeout of it, or of "
-    "a proxy before it, cuts its answers{sizes}.",
+    sentence="The server {server} ended {count} {after} after the request, while it still sent: {probably}a timeout of it or of "
+    "a proxy cuts them, or it ends them on purpose.",
     advice="Compare the size with what the answer promises (Content-Length), and look for a time limit of {seconds} at {host} "
     "and each proxy or load balancer before it (Envoy `timeout` of a route, 15 s if it is not set; ALB; a worker's time limit).",
     shows="The server closes at least three connections in the middle of an answer, whose last data came within 1 s. Each ends "
-    "the same whole number of seconds after its request (0.5%), 5 s or more. It is only possible if the answers have one size, "
-    "as those of a paced stream have.",
+    "the same whole number of seconds after its request (0.5%), 5 s or more.",
     rivals={
         "app-limited": "all answers end after the same time",
         "closed-by-timer": "the answer went on to the end",
         "client-gave-up": "the server closes first",
     },
-    unknown="Whether the answers were whole.",
+    unknown="Whether the answers were whole: a clip, or a watch that ends by its own timeout, looks the same.",
     explains=("sender-idle", "slow-start", "path-limited"),
 )
 def answer_time_limit(case: Case) -> Matches:
@@ -294,10 +292,8 @@ def answer_time_limit(case: Case) -> Matches:
 def limited_match(host: str, group: Sequence[Closed]) -> Match:
     """Returns the match of answers of one server that ended after one time."""
     connections, times = [each.connection for each in group], [each.silent_ns for each in group]
-    sizes = [connection.directions[connection.server_side]["unique_bytes"] or 1 for connection in connections]
-    are_unlike = spread(sizes) > UNLIKE
     return Match(
-        certainty="likely" if are_unlike else "possible",
+        certainty="possible",
         place="server",
         waited_ns=sum(times),
         members=len(group),
@@ -308,6 +304,5 @@ def limited_match(host: str, group: Sequence[Closed]) -> Match:
         count=f"each of {plural(len(group), 'answer')}",
         after=times_str(times),
         seconds=show_duration(round(min(times) / 1e9) * 1e9),
-        sizes="" if are_unlike else ", if they are not whole (they have one size)",
         **of_connections(connections),
     )

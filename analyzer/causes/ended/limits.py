@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from wiretale.analyzer.causes.cause import Certainty, Match, Matches, cause
 from wiretale.analyzer.causes.connections import (
     EXCHANGE_KINDS,
+    GREETING_PORTS,
     ending_cited,
     largest_groups,
     of_connections,
@@ -31,11 +32,9 @@ REQUESTS_MIN = 10  # fewer may be the whole work of a client
 MET_MIN, PROVEN_MIN = 2, 3  # connections that ended after the same number of requests
 BUSY_NS = 1_000_000_000  # since the last packet: a server that closes later had enough of waiting
 
-GREETING_PORTS = frozenset(
-    (21, 22, 23, 25, 110, 119, 143, 587, 3306, 5900)
-)  # of protocols in which the server speaks first
 CONNECTIONS_MAX = 5_000
 MESSAGE_MAX = 512  # bytes in which a server says why it closes, or a client who it is
+CLOSES_FIRST = 3  # packets of an end that closes first: SYN-ACK, FIN, and the ACK of the other FIN
 DROPPED_NS = 500_000_000  # since the SYN-ACK
 SSH = 22  # both ends speak at once, so that the client's words are no request
 
@@ -156,6 +155,7 @@ def is_not_greeted(connection: Connection) -> bool:
         and server["last_ns"] is not None
         and client["last_ns"] is not None
         and server["last_ns"] > client["last_ns"]
+        and server["packets"] >= CLOSES_FIRST
     )
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from array import array
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
@@ -161,7 +162,14 @@ def waits_for_close(group: Sequence[Closed]) -> bool:
         return False
     begins = sorted(each.connection.flow["first_ns"] or 0 for each in group)
     ends = sorted(each.connection.last_ns for each in group)
-    return all(0 <= begin - end <= NEXT_NS for begin, end in zip(begins[1:], ends, strict=False))
+    gaps = [begin - end for begin, end in zip(begins[1:], ends, strict=False)]
+    return not has_own_timer(begins, gaps) and all(0 <= gap <= NEXT_NS for gap in gaps)
+
+
+def has_own_timer(begins: Sequence[int], gaps: Sequence[int]) -> bool:
+    """Returns whether connections begin in a beat that is more even than the times since the close before each."""
+    periods = [later - begin for begin, later in pairwise(begins)]
+    return max(periods) - min(periods) < max(gaps) - min(gaps)
 
 
 @cause(
@@ -172,7 +180,8 @@ def waits_for_close(group: Sequence[Closed]) -> bool:
     advice="Let {server} send `Content-Length` or chunks (or close at once, as `Connection: close` promises), or let the client "
     "stop at the end of the content.",
     shows="At least three connections of a client carry one answered request each. The server closes each of them 0.8 to 10 s "
-    "after the answer, always after the same time (5%). The client's next connection begins within 0.3 s of each close.",
+    "after the answer, always after the same time (5%). The client's next connection begins within 0.3 s of each close, "
+    "and that time varies no more than the one between two begins: no timer of its own sets the pace.",
     rivals={
         "slow-server": "the answer had come before the pause",
         "client-pause": "the client goes on when the server closes, each time",

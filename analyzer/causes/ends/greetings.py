@@ -9,7 +9,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
-from wiretale.analyzer.causes.connections import filter_of, largest_groups, times_str
+from wiretale.analyzer.causes.connections import GREETING_PORTS, filter_of, largest_groups, times_str
 from wiretale.analyzer.causes.ends.inquiries import DNS, Inquiry, inquiries_of, is_nested
 from wiretale.analyzer.causes.ends.talk import requests_of, server_str
 from wiretale.analyzer.display_filter import flow_filter
@@ -22,6 +22,7 @@ from wiretale.analyzer.units import plural, show_duration
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
     from wiretale.analyzer.causes.connections import Connection
+    from wiretale.analyzer.findings.model import Words
     from wiretale.analyzer.rows import ExchangeRow, FlowRow
 
 LATE_NS = 1_000_000_000
@@ -32,6 +33,7 @@ SMTP, HELLOS, GREETING = "SMTP command", ("EHLO", "HELO"), "220"
 MUTE_NS = 5_000_000_000  # without a word: monitors hang up sooner
 #: ports of mail and FTP on which a server waits for a ClientHello, and those on which it greets before TLS
 TLS_PORTS = {465: 587, 990: 21, 993: 143, 995: 110}
+TIMERS_NS, TIMER_SPREAD = (1_000_000_000, 3_000_000_000), 1.1  # of the first retransmission (RFC 6298, 1122)
 RESOLVER_NS = 5_000_000_000  # that resolvers wait for an answer (resolv.conf(5): timeout)
 
 
@@ -53,6 +55,12 @@ def greeting_of(case: Case, flow: FlowRow) -> Greeting | None:
     begun = requests_of(case, flow).times("asked_ns")  # the client spoke later, and it did speak
     is_first = bool(begun) and case.transfers.base_ns + min(begun) >= until_ns
     return Greeting(flow, Span(opened_ns, until_ns)) if is_first else None
+
+
+def may_be_lost(group: list[Greeting]) -> bool:
+    """Returns whether the only wait is as long as a retransmission timer, so that a lost greeting was repeated."""
+    rtt_ns, waited_ns = group[0].flow["handshake_rtt_ns"] or 0, group[0].waited.ns
+    return len(group) == 1 and any(ns <= waited_ns <= TIMER_SPREAD * ns + 2 * rtt_ns for ns in TIMERS_NS)
 
 
 class Callback(NamedTuple):
@@ -98,15 +106,17 @@ def late_greetings(case: Case) -> dict[tuple[str, int | None], list[Greeting]]:
 @cause(
     code="late-greeting",
     title="The server greets late",
-    sentence="The server {server} kept {count:connection} waiting {waited} for its greeting after the handshake{why}.",
+    sentence="The server {server} {probably}kept {count:connection} waiting {waited} for its greeting after the handshake{why}.",
     advice="{repair}",
     shows="After the handshake nobody sends anything for at least 1 s. Then the server speaks first (FTP, SSH, mail, "
     "databases) and the client goes on. If 70% of the waits lie within the server's own questions to another host, those are "
-    "the reason. So are its own SYNs to one port of each client, soon after each handshake, that nobody answered.",
+    "the reason. So are its own SYNs to one port of each client, soon after each handshake, that nobody answered. On other "
+    "ports, a reason must show: who connects may wait for work.",
     rivals={
         "slow-server": "no request was open: the server speaks first",
         "client-pause": "the client had nothing to say before the greeting",
         "not-greeted": "the greeting came",
+        "tail-loss": "the wait is not that of a retransmission timer (1 or 3 s), or there are several",
     },
     unknown="Away from the server, what it asked meanwhile: as a rule the name of the client (reverse lookup, ident).",
     explains=("dns-unanswered", "dns-slow", "syn-unanswered"),
@@ -114,11 +124,13 @@ def late_greetings(case: Case) -> dict[tuple[str, int | None], list[Greeting]]:
 def late_greeting(case: Case) -> Matches:
     servers = late_greetings(case)
     lookups = inquiries_of(case, {host for host, _ in servers}) if servers else []
-    for (host, _), group in servers.items():
+    for (host, port), group in servers.items():
         waits = [each.waited for each in group]
         behind = [other for other in lookups if other.client == host and is_nested(waits, given_up(other))]
         other = max(behind, key=lambda other: len(other.unanswered), default=None)
-        yield greeting_match(case, host, group, other, None if other else callback_of(case, group))
+        called = None if other else callback_of(case, group)
+        if other or called or port in GREETING_PORTS:
+            yield greeting_match(case, host, group, other, called)
 
 
 def given_up(other: Inquiry) -> list[Span]:
@@ -180,22 +192,32 @@ def callback_words(called: Callback, host: str) -> tuple[str, str]:
     )
 
 
+def doubt_of(host: str, group: list[Greeting]) -> Words:
+    """Returns certainty and rivals of a late greeting of which no reason shows."""
+    rivals = {"slow-dependency": f"a capture at {host}: what it asks other hosts meanwhile"}
+    if may_be_lost(group):
+        lost = {"tail-loss": f"a capture at {host}: whether it repeats its greeting"}
+        return {"certainty": "likely", "undecided": lost | rivals}
+    return {"certainty": "proven", "undecided": rivals}
+
+
+def reason_of(case: Case, host: str, other: Inquiry | None, called: Callback | None) -> Words:
+    """Returns why a server greets late, and the advice."""
+    if called:
+        why, repair = callback_words(called, host)
+        return {"why": why, "repair": repair}
+    return {"why": why_str(case, other) if other else "", "repair": repair_str(case, host, other)}
+
+
 def greeting_match(
     case: Case, host: str, group: list[Greeting], other: Inquiry | None, called: Callback | None
 ) -> Match:
     """Returns the match of connections that one server greeted late."""
     flows, times = [each.flow for each in group], sorted(each.waited.ns for each in group)
-    waited, behind = times_str([round(ns) for ns in times]), list(other.flows) if other else []
-    why, repair = (
-        callback_words(called, host)
-        if called
-        else (why_str(case, other) if other else "", repair_str(case, host, other))
-    )
-    behind.extend(called.flows if called else ())
+    waited, reason = times_str([round(ns) for ns in times]), other or called
     return Match(
-        certainty="proven",
         place="server",
-        flows=[*(flow["flow"] for flow in flows), *behind],
+        flows=[*(flow["flow"] for flow in flows), *(reason.flows if reason else ())],
         waited_ns=union_ns(each.waited for each in group),
         members=len(group),
         frames=[greeted_packet(flow) for flow in flows[:SHOWN]],
@@ -203,14 +225,11 @@ def greeting_match(
         filter=" or ".join(flow_filter(flow) for flow in flows[:SHOWN]),
         proof=f"no packet between the handshake and the greeting, {show_duration(math.fsum(times))} over all",
         excluded={"slow-server": "the server spoke first", "client-pause": "the client answered the greeting"},
-        undecided={}
-        if other or called
-        else {"slow-dependency": f"a capture at {host}: what it asks other hosts meanwhile"},
         server=server_str(flows[0]),
         count=len(group),
         waited=f"{waited} each" if len(group) > 1 else waited,
-        why=why,
-        repair=repair,
+        **({"certainty": "proven"} if reason else doubt_of(host, group)),
+        **reason_of(case, host, other, called),
     )
 
 
@@ -218,6 +237,12 @@ def is_early(row: ExchangeRow) -> bool:
     """Returns whether a greeting, much later, is the reply to the first command of a mail connection."""
     is_greeted = row["name"] in HELLOS and (row["code"] or "").startswith(GREETING)
     return row["type"] == SMTP and is_greeted and (row["waited_ns"] or 0) >= AT_ONCE_NS
+
+
+def is_whole(case: Case, flow: FlowRow) -> bool:
+    """Returns whether the capture has a connection from its begin and without holes: else a greeting may answer a STARTTLS."""
+    sides = (case.direction(flow["flow"], side) for side in (0, 1))
+    return flow["handshake_rtt_ns"] is not None and not any(row["unseen_bytes"] or row["gap_bytes"] for row in sides)
 
 
 def early_hellos(case: Case) -> dict[tuple[str, str], list[tuple[FlowRow, ExchangeRow]]]:
@@ -229,7 +254,7 @@ def early_hellos(case: Case) -> dict[tuple[str, str], list[tuple[FlowRow, Exchan
     for row in hellos:
         number = first.get((row["capture"], row["asked_frame"]))
         flow = case.flow(number) if number is not None else None
-        if flow and flow["handshake_rtt_ns"] is not None and row["client"] and row["server"]:
+        if flow and is_whole(case, flow) and row["client"] and row["server"]:
             early.setdefault((row["client"], row["server"]), []).append((flow, row))
     return early
 
@@ -354,7 +379,8 @@ def mute_connections(case: Case) -> list[Connection]:
     flows = [flow for flow, port in enumerate(case.transfers.ports) if port in TLS_PORTS]
     explained, attempts = case.flows_of(), case.transfers.attempts
     rows = [case.flow(flow) for flow in flows if flow not in explained and attempts.is_connection(flow)][:FLOWS_MAX]
-    return [case.connections[row["flow"]] for row in rows if is_mute(row)]
+    mute = [case.connections[row["flow"]] for row in rows if is_mute(row)]
+    return [each for each in mute if not any(row["unseen_bytes"] for row in each.directions)]
 
 
 def is_mute(row: FlowRow) -> bool:

@@ -84,12 +84,16 @@ def udp_silent(case: Case) -> Matches:
     by_server = silent_services(case)
     clients, greeted = (served_clients(case), negotiated(case)) if by_server else (set(), set())
     yield from filtered_ports(case, by_server)
+    unheard = unheard_hosts(case) if by_server else set()
     for (host, port, service), rows in list(by_server.items())[:HOSTS_MAX]:
         client, is_up = rows[0]["source"], host in senders_of(case.transfers)
         is_served = port in REDUNDANT and (client, port) in clients
         if is_up or service == INITIATION or answering_hosts(case, client):
             match = silent_match(case, endpoint_str(host, port), service, rows, is_up)
             match.severity = "info" if is_served else None
+            if host in unheard:
+                match.certainty = "possible"
+                match.words["state"] = "but its packets of other connections are not in the capture either"
             if not is_served and talks_by_tcp(case, rows):
                 match.words["state"] = (
                     f"although it answers over TCP {port}: a firewall probably drops UDP {port}, or nothing there takes UDP"
@@ -98,6 +102,13 @@ def udp_silent(case: Case) -> Matches:
                 match.certainty = "likely"
                 match.words.update(half_words(case, rows))
             yield match
+
+
+def unheard_hosts(case: Case) -> set[str]:
+    """Returns the hosts of which a TCP connection has only the other direction: their packets take another way."""
+    flows = case.transfers.hidden.one_way_answered[:FLOWS_MAX]
+    rows = (case.direction(flow, side) for flow in flows for side in (0, 1))
+    return {row["destination"] for row in rows if row["packets"]}
 
 
 def silent_services(case: Case) -> dict[Service, list[FlowRow]]:

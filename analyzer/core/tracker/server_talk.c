@@ -5,6 +5,7 @@
  * Payload that alternates looks like requests and responses whoever asks. What decides:
  *
  * - The service: a person types into a terminal or a screen; a protocol of events has no answers.
+ * - A WebSocket, whose messages are no requests.
  * - The clock: messages of the server at even times, though the time since the message of the
  *   client before varies, follow the server's timer and not the request.
  * - Waits of seconds that are equal to 0.5% and asked for again at once: requests that are held.
@@ -17,15 +18,16 @@
 #include "tracker/steps.h"
 #include "tracker/turns.h"
 
-#define HELD_NS       INT64_C(5000000000)  /* a server that works for so long is never that even */
-#define IDLE_PAIR_NS  INT64_C(60000000000) /* nobody waits so long for an unknown service */
-#define AT_ONCE_NS    INT64_C(20000000)    /* a program replies in this time, */
-#define AT_ONCE_PART  100                  /* or in this part of the wait before */
-#define EVEN          0.005
-#define EVEN_PERMIL   5
-#define PERIODS_LEAST 4   /* between messages of the server */
-#define ALIKE_LEAST   3   /* waits, or replies */
-#define STEADIER      4.0 /* variance of the waits over that of the periods */
+#define HELD_NS          INT64_C(5000000000) /* a server that works for so long is never that even */
+#define IDLE_PAIR_NS     INT64_C(60000000000) /* nobody waits so long for an unknown service */
+#define AT_ONCE_NS       INT64_C(20000000)    /* a program replies in this time, */
+#define AT_ONCE_PART     100                  /* or in this part of the wait before */
+#define EVEN             0.005
+#define EVEN_PERMIL      5
+#define STATUS_SWITCHING 101
+#define PERIODS_LEAST    4   /* between messages of the server */
+#define ALIKE_LEAST      3   /* waits, or replies */
+#define STEADIER         4.0 /* variance of the waits over that of the periods */
 
 /* Ascending. */
 static const uint16_t typed_ports[] = {22, 23, 513, 514, 3389, 5900, 5901, 5902, 5903, 6000, 6010};
@@ -57,6 +59,15 @@ static void spread_add(struct spread *spread, double number) {
 
 static double variance(const struct spread *spread) {
     return spread->count > 1 ? spread->squares / (spread->count - 1) : 0;
+}
+
+/* Messages of a WebSocket (RFC 6455) follow the status 101: both ends send when they have
+ * something. */
+static bool is_websocket(const struct turn_log *log) {
+    for (uint32_t i = 0; i < log->count; i++)
+        if (log->turns[i].status == STATUS_SWITCHING)
+            return true;
+    return false;
 }
 
 /* What the slow turns of a connection have in common. */
@@ -115,6 +126,11 @@ static bool is_reply(const struct slow_turns *slow) {
     return (replies && (says_more || few)) || slow->longest_wait_ns > IDLE_PAIR_NS;
 }
 
+/* By the service, or because its client replies. */
+static bool is_pushed(const struct slow_turns *slow, uint16_t port) {
+    return HAS_PORT(event_ports, port) || (!is_service_port(port) && is_reply(slow));
+}
+
 static int64_t wait_of(const struct turn *turn, int64_t rtt_ns) {
     return turn->answer_ns - min64(max64(rtt_ns, 0), max64(turn->answer_ns, 0));
 }
@@ -136,9 +152,9 @@ enum word server_talk_of(const struct tcp_connection *connection, uint16_t port,
         return WORD_NONE;
     if (is_held(&slow))
         return WORD_HELD;
-    bool pushes = (!requests && HAS_PORT(event_ports, port)) || is_periodic(&slow) ||
-                  (!requests && !is_service_port(port) && is_reply(&slow));
-    return pushes ? WORD_PUSHED : WORD_NONE;
+    return is_websocket(log) || is_periodic(&slow) || (!requests && is_pushed(&slow, port))
+               ? WORD_PUSHED
+               : WORD_NONE;
 }
 
 int64_t answers_ns(const struct tcp_connection *connection) {

@@ -13,6 +13,7 @@ import wiretale
 from plain_wire import ACK, PSH, Connection, Wire
 
 RTT = 1.0
+SWITCHES = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
 HEAD = b"GET /events HTTP/1.1\r\nHost: a\r\n\r\n"
 
 
@@ -31,10 +32,13 @@ class Dialogue(NamedTuple):
     port: int
     turns: Iterable[Turn]
     talk: str | None
-    head: bytes = b""  # of the first message
+    head: bytes = b""  # the first message
+    reply: bytes = b""  # the answer to it
 
 
-def conversation(folder: Path, port: int, turns: Iterable[Turn], head: bytes = b"") -> wiretale.Trace:
+def conversation(
+    folder: Path, port: int, turns: Iterable[Turn], head: bytes = b"", reply: bytes = b""
+) -> wiretale.Trace:
     """The capture of a dialogue at the client."""
     wire = Wire()
     link = Connection(wire, server_port=port).open(rtt=RTT)
@@ -46,8 +50,9 @@ def conversation(folder: Path, port: int, turns: Iterable[Turn], head: bytes = b
         sent += len(payload)
         link.send(ms + RTT, 1, received, ack=sent)
         ms += RTT + turn.wait
-        link.send(ms, 1, received, turn.response, flags=PSH | ACK, ack=sent)
-        received += turn.response
+        answer = reply if reply and not number else bytes(turn.response)
+        link.send(ms, 1, received, flags=PSH | ACK, ack=sent, payload=answer)
+        received += len(answer)
         link.send(ms + 0.05, 0, sent, ack=received)
     return wiretale.analyze(wire.write(folder / "talk.pcap"))
 
@@ -71,6 +76,9 @@ DIALOGUES = {
     ),
     "the same over HTTP": Dialogue(
         80, repeated(30, lambda i: Turn(VARIED[i], PUSH_PERIOD - VARIED[i] - RTT)), "pushed", HEAD
+    ),
+    "WebSocket": Dialogue(
+        80, [Turn(0, 2), *repeated(8, lambda i: Turn(0.5, 900.0 + 30 * VARIED[i], 12, 200))], "pushed", HEAD, SWITCHES
     ),
     "idle pair of sockets": Dialogue(43210, [Turn(0, 2), Turn(30, 694_000, 10, 4)], "pushed"),
     "long polls": Dialogue(80, repeated(4, lambda i: Turn(3.0, 40_100.0 + i)), "held", HEAD),
@@ -97,7 +105,7 @@ DIALOGUES = {
 @pytest.mark.parametrize("name", DIALOGUES)
 def test_a_server_is_slow_only_if_somebody_waits_for_its_answer(tmp_path: Path, name: str) -> None:
     case = DIALOGUES[name]
-    trace = conversation(tmp_path, case.port, case.turns, case.head)
+    trace = conversation(tmp_path, case.port, case.turns, case.head, case.reply)
     flow = trace.flows.rows()[0]
     slow = [row for row in trace.findings.rows() if row["code"] == "slow-server"]
     assert (flow["server_talk"], len(slow)) == (case.talk, case.talk is None)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 NO_PORT = "port_unreachable"
 PROBE_PORTS = range(33434, 33535)  # of traceroute, which wants the error
 IGNORED_SYNS = 1
+EPHEMERAL = 32_768  # the least port that a client of Linux takes
 
 
 @cause(
@@ -170,7 +171,7 @@ def tells_no_listener(row: FlowRow, error: Refusal) -> bool:
     """Returns whether a host says that nothing listens on a port that was asked. What a service sends to another port is an
     answer, whose socket is gone or belongs to another question."""
     port = row["destination_port"] or 0
-    is_answer = (row["source_port"] or 0) < WELL_KNOWN <= port
+    is_answer = any((row["source_port"] or 0) < least <= port for least in (WELL_KNOWN, EPHEMERAL))
     is_question = row["protocol"] == "udp" and row["one_way"] and port not in PROBE_PORTS and not is_answer
     return is_question and error.cause == NO_PORT and error.router == row["destination"]
 
