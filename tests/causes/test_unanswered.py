@@ -534,9 +534,9 @@ SAID = {
     ),
     "NTP without an answer of a host whose packets take another way": Said(
         lambda: deaf_service(tcp=Ends(50_001, 443, "10.0.0.1", "10.0.0.53"), both=False),
-        "udp-silent",
-        "possible",
-        ("its packets of other connections are not in the capture either",),
+        "one-direction",
+        None,
+        ("only one direction of 1 TCP connection",),
     ),
     "VPN without an answer, whose host has another port": Said(
         lambda: deaf_service(1194, 42, tcp=Ends(50_001, 443, "10.0.0.1", "10.0.0.53")),
