@@ -73,7 +73,7 @@ def are_in_turn(talk: Talk) -> bool:
 class Trips(NamedTuple):
     """The round trips of a conversation."""
 
-    count: float
+    number: float
     rtt_ns: float
 
     @property
@@ -116,7 +116,7 @@ def trips_match(talk: Talk, requests: int, trips: Trips, closing_ns: float = 0.0
         "never were two requests open at once",
         excluded={
             "slow-server": f"it took {show_duration(parts['server'] / max(requests, 1))} for an answer, on average",
-            "long-path": f"one round trip takes {trips.rtt}; there were {trips.count:,.0f}",
+            "long-path": f"one round trip takes {trips.rtt}; there were {trips.number:,.0f}",
         },
         server=talk.server,
         spent=parts_str(waited_ns, talk.life_ns - closing_ns),
@@ -156,7 +156,7 @@ def reconnects(case: Case) -> Matches:
             trips,
             tls=" and a TLS session in it" if talk.flows[0]["application"] == "tls" else "",
             closing_ns=closing_ns,
-            about=f"{trips.count / count:.2g}",
+            about=f"{trips.number / count:.2g}",
             rtt=trips.rtt,
         )
 
@@ -186,13 +186,13 @@ def serial_requests(case: Case) -> Matches:
         if delayed.intersection(talk.numbers) or talk.is_of_windows:  # each request takes more round trips than one
             continue
         trips, least = round_trips(talk), trips_of(talk)
-        more = f"{talk.count:,} requests, each with {trips.count / least:.2g} round trips"
+        more = f"{talk.count:,} requests, each with {trips.number / least:.2g} round trips"
         yield trips_match(
             talk,
             talk.count,
             trips,
             lost="Nothing was lost" if not talk.parts["loss"] else "Hardly anything was lost",
-            many=more if trips.count > least else plural(talk.count, "round trip"),
+            many=more if trips.number > least else plural(talk.count, "round trip"),
             rtt=trips.rtt,
             each=show_duration(middle(talk.times("server_ns"))),
         )
