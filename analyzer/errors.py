@@ -120,6 +120,6 @@ class DamagedInputWarning(UserWarning):
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
     ...     _ = wiretale.analyze("sample_pcaps/damaged.pcap")
-    >>> str(caught[0].message).partition(": a captured")[0]
+    >>> str(caught[0].message).partition(": captured")[0]
     'sample_pcaps/damaged.pcap: at byte 6220'
     """

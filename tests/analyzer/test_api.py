@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import doctest
+import gc
 import importlib
 import importlib.util
 import json
@@ -75,6 +76,8 @@ def test_examples_of_docstrings_are_true(name: str, places: Path) -> None:
         if not missing or "sys.modules" in (test.docstring or ""):
             with ThreadPoolExecutor(1) as thread:  # a browser of other tests has an event loop in this one
                 thread.submit(runner.run, test).result()
+            with warnings.catch_warnings(action="ignore", category=ResourceWarning):
+                gc.collect()  # pyshark leaves processes of which asyncio warns, in whatever test comes next
     assert runner.summarize().failed == 0 and runner.summarize().attempted >= 2
 
 

@@ -311,8 +311,7 @@ static bool escapes(size_t number, bool confined) {
         fprintf(stderr, "%s: the try ended with status 0x%x\n", tries[number].name,
                 (unsigned)status);
     CHECK(!status || held);
-    bool ends =
-        tries[number].escapes == run_a_program || tries[number].escapes == trace_a_process;
+    bool ends = tries[number].escapes == run_a_program || tries[number].escapes == trace_a_process;
     CHECK(!confined || killed || !ends);
     return !status;
 }
@@ -338,7 +337,8 @@ static void test_files_can_be_made(void) {
         CHECK_INT(WEXITSTATUS(status), 0);
 }
 
-/* The requests of usbmon pass: a terminal does not know them. Those of terminals do not reach it. */
+/* The requests of usbmon pass: a terminal does not know them. Those of terminals do not reach it.
+ */
 static void test_usbmon_may_be_asked(void) {
     static const unsigned long requests[] = {0x9203 /* MON_IOCG_STATS */, TIOCGWINSZ};
     for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {

@@ -113,8 +113,7 @@ static void check_not_a_capture(void) {
     const char *path = "/proc/version", *missing = "/nonexistent/x.pcap";
     CHECK(!merged_input_open(&path, NULL, 1, &error));
     CHECK_INT(error.kind, ERROR_UNREADABLE);
-    CHECK(strstr(error.text,
-                 "/proc/version: not a capture (expected pcap or pcapng"));
+    CHECK(strstr(error.text, "/proc/version: not a capture (expected pcap or pcapng"));
     CHECK(!merged_input_open(&missing, NULL, 1, &error));
     CHECK(strstr(error.text, "No such file"));
 }
