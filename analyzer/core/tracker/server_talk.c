@@ -61,15 +61,6 @@ static double variance(const struct spread *spread) {
     return spread->count > 1 ? spread->squares / (spread->count - 1) : 0;
 }
 
-/* Messages of a WebSocket (RFC 6455) follow the status 101: both ends send when they have
- * something. */
-static bool is_websocket(const struct turn_log *log) {
-    for (uint32_t i = 0; i < log->count; i++)
-        if (log->turns[i].status == STATUS_SWITCHING)
-            return true;
-    return false;
-}
-
 /* What the slow turns of a connection have in common. */
 struct slow_turns {
     uint32_t count, at_once, begun;  /* begun: the client spoke by itself */
@@ -135,6 +126,15 @@ static int64_t wait_of(const struct turn *turn, int64_t rtt_ns) {
     return turn->answer_ns - min64(max64(rtt_ns, 0), max64(turn->answer_ns, 0));
 }
 
+/* Messages of a WebSocket (RFC 6455) follow the status 101: both ends send when they have
+ * something. The status itself answers a request, which may be slow. */
+static bool is_websocket(const struct turn_log *log, int64_t rtt_ns) {
+    for (uint32_t i = 0; i < log->count; i++)
+        if (log->turns[i].status == STATUS_SWITCHING)
+            return wait_of(&log->turns[i], rtt_ns) < SLOW_ANSWER_NS;
+    return false;
+}
+
 enum word server_talk_of(const struct tcp_connection *connection, uint16_t port, bool requests) {
     const struct turn_log *log = connection->turns;
     struct slow_turns slow = {0};
@@ -152,7 +152,7 @@ enum word server_talk_of(const struct tcp_connection *connection, uint16_t port,
         return WORD_NONE;
     if (is_held(&slow))
         return WORD_HELD;
-    return is_websocket(log) || is_periodic(&slow) || (!requests && is_pushed(&slow, port))
+    return is_websocket(log, rtt_ns) || is_periodic(&slow) || (!requests && is_pushed(&slow, port))
                ? WORD_PUSHED
                : WORD_NONE;
 }

@@ -80,6 +80,9 @@ DIALOGUES = {
     "WebSocket": Dialogue(
         80, [Turn(0, 2), *repeated(8, lambda i: Turn(0.5, 900.0 + 30 * VARIED[i], 12, 200))], "pushed", HEAD, SWITCHES
     ),
+    "WebSocket whose upgrade is slow": Dialogue(
+        80, [Turn(0, 8000), *repeated(8, lambda i: Turn(0.5, 5.0, 12, 200))], None, HEAD, SWITCHES
+    ),
     "idle pair of sockets": Dialogue(43210, [Turn(0, 2), Turn(30, 694_000, 10, 4)], "pushed"),
     "long polls": Dialogue(80, repeated(4, lambda i: Turn(3.0, 40_100.0 + i)), "held", HEAD),
     "shell": Dialogue(22, [Turn(0, 5), Turn(400, 2500), Turn(700, 900), Turn(30, 4000)], "typed"),
