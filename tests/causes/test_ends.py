@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import wiretale
-from causes_ends import CASES, mute
+from causes_ends import CASES, mute, starttls_behind_a_hole
 from plain_wire import ACK, PSH, Connection, Wire, block
 from wiretale.analyzer.causes.registry import CAUSES
 
@@ -60,3 +60,9 @@ def test_an_end_is_blamed_only_for_its_own(name: str, tmp_path: Path) -> None:
 def test_mail_of_which_only_syn_and_fin_were_captured_is_not_mute(tmp_path: Path) -> None:
     rows = wiretale.analyze(mute(993, unseen=500).write(tmp_path / "capture.pcap")).causes
     assert [row["code"] for row in rows] == ["capture-drops"]
+
+
+def test_an_answer_behind_a_hole_is_no_greeting(tmp_path: Path) -> None:
+    """The client seems to speak before it: the STARTTLS between was not captured."""
+    rows = wiretale.analyze(starttls_behind_a_hole().write(tmp_path / "capture.pcap")).causes
+    assert {"early-command", "late-greeting"}.isdisjoint(row["code"] for row in rows)

@@ -780,7 +780,6 @@ CASES: dict[str, Case] = {
         ("probably kept 1 connection waiting",),
         "likely",
     ),
-    "an answer to STARTTLS behind a hole": Case(starttls_behind_a_hole, "slow-server"),
     "a client that does not wait for a greeting": Case(
         early_mail,
         "early-command",

@@ -58,7 +58,9 @@ def hellos_in_words(case: Case) -> dict[int, ExchangeRow]:
 def is_within(row: ExchangeRow, message: ExchangeRow) -> bool:
     """Returns whether the packet of a refusal is among those of an answer in the same file."""
     first, frame, last = message["answered_frame"], row["answered_frame"], message["last_frame"]
-    return None not in (first, frame, last) and message["capture"] == row["capture"] and first <= frame <= last  # type: ignore[operator]
+    if first is None or frame is None or last is None:
+        return False
+    return message["capture"] == row["capture"] and first <= frame <= last
 
 
 def facts_of(case: Case, rows: Sequence[ExchangeRow], ports: Collection[int]) -> dict[str, Any]:

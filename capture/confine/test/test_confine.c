@@ -337,8 +337,7 @@ static void test_files_can_be_made(void) {
         CHECK_INT(WEXITSTATUS(status), 0);
 }
 
-/* The requests of usbmon pass: a terminal does not know them. Those of terminals do not reach it.
- */
+/* A terminal gets requests of usbmon and does not know them; it gets none of its own. */
 static void test_usbmon_may_be_asked(void) {
     static const unsigned long requests[] = {0x9203 /* MON_IOCG_STATS */, TIOCGWINSZ};
     for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
