@@ -259,7 +259,16 @@ def test_a_figure_without_packets_has_the_series_of_bins() -> None:
     with LOSSES.open("rb") as file:
         script = "import wiretale; t = wiretale.analyze('-'); print(*sorted(one.meta for one in t.figure(0).data))"
         done = subprocess.run([sys.executable, "-c", script], stdin=file, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["downstream", "flight", "room", "rtt0", "rtt1", "throughput0", "throughput1"]
+    assert done.stdout.split() == [
+        "downstream",
+        "evidence",
+        "flight",
+        "room",
+        "rtt0",
+        "rtt1",
+        "throughput0",
+        "throughput1",
+    ]
 
 
 def test_colors_are_those_of_the_page() -> None:
@@ -378,7 +387,7 @@ def test_kaleido_draws_the_same() -> None:
     pytest.importorskip("kaleido")
     figure = wiretale.analyze(LOSSES).figure(0, "rtt")
     root = ElementTree.fromstring(by_kaleido(figure, "svg"))
-    assert sum(element.get("class", "").startswith("trace scatter") for element in root.iter()) == 3
+    assert sum(element.get("class", "").startswith("trace scatter") for element in root.iter()) == len(figure.data) == 4
 
 
 def test_without_a_browser_one_line_says_so(tmp_path: Path) -> None:

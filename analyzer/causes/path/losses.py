@@ -42,6 +42,7 @@ from wiretale.analyzer.causes.path.lossy import (
     sackless_str,
     waited_of,
 )
+from wiretale.analyzer.findings.evidence import RETRANSMISSION, Cited
 from wiretale.analyzer.findings.loss_pattern import LOSSES_MIN
 from wiretale.analyzer.findings.model import Words
 from wiretale.analyzer.findings.transfers import Transfer
@@ -251,18 +252,24 @@ def bounds_str(bucket: TokenBucket, burst: str) -> str:
     return f"{before} passed until the first loss, then {rate}: a link never carries more before its queue overflows"
 
 
-def tails_of(case: Case, lossy: Lossy) -> int:
-    """Returns the losses of the last data sent, which nothing followed to show them."""
+def tails_of(case: Case, lossy: Lossy) -> list[Cited]:
+    """Returns the retransmissions of the last data sent, after whose loss nothing followed to show it."""
     words = case.transfers.words
     tail, kinds = words["tail"], {words["timeout_retransmission"], words["probe_retransmission"]}
-    names = ("direction", "kind", "cause", "spurious")
-    events = case.transfers.events([lossy.transfer.row["flow"]], *names)
-    return sum(
-        direction == lossy.transfer.row["direction"]
+    names, flow = ("direction", "kind", "cause", "spurious", "frame", "time_ns", "capture"), lossy.transfer.row["flow"]
+    return [
+        case.transfers.cited(frame, after, flow, capture, RETRANSMISSION)
+        for direction, kind, why, spurious, frame, after, capture in case.transfers.events([flow], *names)
+        if direction == lossy.transfer.row["direction"]
         and spurious != 1
         and ((kind in kinds and why == tail) or kind == words["probe_retransmission"])
-        for direction, kind, why, spurious in events
-    )
+    ]
+
+
+def tails_in(case: Case, group: Sequence[Lossy]) -> list[tuple[Lossy, list[Cited]]]:
+    """Returns the transfers of which at least half of the losses are such, with these."""
+    tails = [(lossy, tails_of(case, lossy)) for lossy in group]
+    return [(lossy, packets) for lossy, packets in tails if packets and len(packets) >= TAIL_SHARE * len(lossy.losses)]
 
 
 @cause(
@@ -284,16 +291,16 @@ def tails_of(case: Case, lossy: Lossy) -> int:
 )
 def tail_loss(case: Case) -> Matches:
     for group in by_place(lossy for lossy in lossy_transfers(case) if lossy.transfer.flow["protocol"] == "tcp"):
-        tails = [(lossy, tails_of(case, lossy)) for lossy in group]
-        hit = [(lossy, count) for lossy, count in tails if count and count >= TAIL_SHARE * len(lossy.losses)]
-        count, members = sum(count for _, count in hit), [lossy for lossy, _ in hit]
+        tails = tails_in(case, group)
+        members, repeats = [lossy for lossy, _ in tails], [packet for _, packets in tails for packet in packets]
         timers_ns = priced(lossy.transfer.row["rto_idle_ns"] or 0 for lossy in members)
-        if timers_ns and (count >= TAILS_MIN or timers_ns >= TAIL_SHARE * waited_of(group)):
-            yield tails_match(members, count)
+        if timers_ns and (len(repeats) >= TAILS_MIN or timers_ns >= TAIL_SHARE * waited_of(group)):
+            yield tails_match(members, repeats)
 
 
-def tails_match(members: Sequence[Lossy], count: int) -> Match:
-    """Returns the match of transfers that lost the last segment of a burst so many times."""
+def tails_match(members: Sequence[Lossy], repeats: list[Cited]) -> Match:
+    """Returns the match of transfers that lost the last segments of bursts, and repeated them by timers."""
+    count = len(repeats)
     waited = priced(lossy.transfer.row["rto_idle_ns"] or 0 for lossy in members)
     route = " from {} to {}".format(*ends_of(members[0].transfer)) if len(members) == 1 else ""
     return Match(
@@ -301,6 +308,7 @@ def tails_match(members: Sequence[Lossy], count: int) -> Match:
         place="after" if members[0].place == "downstream" else "before",
         flows=[lossy.transfer.side for lossy in members],
         waited_ns=waited,
+        frames=repeats,
         proof=f"{plural(count, 'retransmission')} of the last data sent, without a duplicate ACK",
         tails=count,
         lost=f"The last segment of a burst{route} was lost"
