@@ -517,8 +517,8 @@ class Trace:
 
         >>> import wiretale
         >>> figure = wiretale.analyze("sample_pcaps/tcp_losses.pcap").figure(0, "sequence", "rtt")
-        >>> [one.name for one in figure.data][-3:]
-        ['→ and back', '← and back', 'least']
+        >>> [one.name for one in figure.data][-4:]
+        ['→ and back', '← and back', 'least', '1 Losses at the end of a<br>burst']
         """
         from wiretale.reports.figures.flow import make_figure
 

@@ -36,11 +36,13 @@ class PacketSocket(socket.socket):
         self.bind((interface, 0))
 
     def send(self, frame):
+        end = time.monotonic() + 20
         while True:
             try:
                 return super().send(frame)
             except OSError as error:
-                if error.errno != errno.ENOBUFS:
+                if error.errno != errno.ENOBUFS or time.monotonic() > end:
+                    error.add_note(f"a frame of {len(frame)} bytes")
                     raise
                 time.sleep(0.001)
 """

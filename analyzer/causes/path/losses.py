@@ -45,6 +45,7 @@ from wiretale.analyzer.causes.path.lossy import (
 from wiretale.analyzer.findings.evidence import RETRANSMISSION, Cited
 from wiretale.analyzer.findings.loss_pattern import LOSSES_MIN
 from wiretale.analyzer.findings.model import Words
+from wiretale.analyzer.findings.shared.places import around, waits_of
 from wiretale.analyzer.findings.transfers import Transfer
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
 
@@ -295,12 +296,14 @@ def tail_loss(case: Case) -> Matches:
         members, repeats = [lossy for lossy, _ in tails], [packet for _, packets in tails for packet in packets]
         timers_ns = priced(lossy.transfer.row["rto_idle_ns"] or 0 for lossy in members)
         if timers_ns and (len(repeats) >= TAILS_MIN or timers_ns >= TAIL_SHARE * waited_of(group)):
-            yield tails_match(members, repeats)
+            yield tails_match(case, members, repeats)
 
 
-def tails_match(members: Sequence[Lossy], repeats: list[Cited]) -> Match:
+def tails_match(case: Case, members: Sequence[Lossy], repeats: Sequence[Cited]) -> Match:
     """Returns the match of transfers that lost the last segments of bursts, and repeated them by timers."""
-    count = len(repeats)
+    count, ends = len(repeats), {packet.frame for packet in repeats}
+    stalls = [wait for lossy in members for wait in waits_of(case.transfers, lossy.transfer.row, "timeout")]
+    before = [around(case.transfers, wait)[0] for wait in stalls if wait.after.frame in ends]
     waited = priced(lossy.transfer.row["rto_idle_ns"] or 0 for lossy in members)
     route = " from {} to {}".format(*ends_of(members[0].transfer)) if len(members) == 1 else ""
     return Match(
@@ -308,7 +311,7 @@ def tails_match(members: Sequence[Lossy], repeats: list[Cited]) -> Match:
         place="after" if members[0].place == "downstream" else "before",
         flows=[lossy.transfer.side for lossy in members],
         waited_ns=waited,
-        frames=repeats,
+        frames=[*before, *repeats],
         proof=f"{plural(count, 'retransmission')} of the last data sent, without a duplicate ACK",
         tails=count,
         lost=f"The last segment of a burst{route} was lost"
