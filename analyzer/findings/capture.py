@@ -24,7 +24,7 @@ BACKWARD = "frame.time_delta < 0"
 MISSED_SHARE = 0.01  # of payload: less is missing at the beginning or the end of many captures
 OFFLOADED_MIN = 3  # packets longer than the MTU: one or two may have a wrong length
 DROPPERS = {"kernel": "by the kernel", "interface": "by the interface", "program": "by the capturing program"}
-QUEUES_APART_NS = 100_000  # between timestamps of packets that several capture queues take at once
+QUEUES_APART_NS = 1_000_000  # between timestamps of packets that several capture queues take at once
 CLOCK_SET_NS = 1_000_000_000  # no queue holds packets for so long
 CAPTURES_MAX, NAMES_SHOWN = 64, 3
 
@@ -334,10 +334,10 @@ def mirror_duplicates(transfers: Transfers) -> Matches:
 @capture_finding(
     code="time-backward",
     title="Timestamps go backward",
-    severity="warning; info below 100 µs",
+    severity="warning; info below 1 ms",
     computed="A packet of an interface has an earlier timestamp than the packet before it in the file. A clock that "
     "was set back does this once and far; several capture queues written in turn do it often and by little, never by 1 s. "
-    "Below 100 µs, severity is info and the finding is listed last.",
+    "Below 1 ms, severity is info and the finding is listed last.",
     unknown="Forward steps of the clock, because they look like pauses.",
     weakens="Every duration, RTT and order near those frames, above all reordering.",
     sentence="{steps:packet has|packets have} an earlier timestamp than the packet before, by up to {furthest}[: "

@@ -109,7 +109,7 @@ def checks(wiretale: str) -> Iterator[Check]:
         single = best(wiretale, "analyze", *options, ONE)
         extra = folder.cpu - single.cpu
         yield Check(f"{FILES:,} files, {name}: CPU time for each beyond its packets", extra / FILES * 1e3, 1, "ms", 3)
-        yield Check(f"{FILES:,} files, {name}: that / capinfos'", extra / capinfos, 1.5 if name == "--json" else 4)
+        yield Check(f"{FILES:,} files, {name}: that / capinfos'", extra / capinfos, 2 if name == "--json" else 6)
         yield Check(
             f"{FILES:,} files, {name}: memory for each beyond one file",
             (folder.memory - single.memory) / FILES * 1e3,

@@ -136,7 +136,7 @@ def recorded_step(case: Case, findings: list[Numbered]) -> Match:
     title="The capture clock was set",
     sentence="The capture clock {jumped} by {furthest}{times}, so {wrong}; nobody waited then.",
     advice="Slew the clock (chrony `makestep` off) while capturing, and sort the file with `reordercap`.",
-    shows="A packet's timestamp is at least 100 µs earlier than that of the packet before it in the file. Or the TCP "
+    shows="A packet's timestamp is at least 1 ms earlier than that of the packet before it in the file. Or the TCP "
     "timestamps of both ends show it. In one instant they fall behind the capture's clock, by at least 200 ms and half of "
     "that time, and do not catch up (flows.clock_jump_ns). Or wiretale-capture recorded the step (interfaces.clock_steps). "
     "Such a time is no part of waits for answers.",
