@@ -232,7 +232,23 @@ def reader(quiet_ms: float) -> Wire:
 
 
 NAME, OPEN, AGAIN, PAUSE = "name-lookup", "application-window", "reconnects", "client-pause"
-ERRORS, DRIPS, SLOW = "error-answers", "app-limited", "slow-server"
+def polled(code: int = 200, again: float = 5.0, limit: float = 10_000.0) -> Wire:
+    """Requests that a server answers when there is news, or with this code after `limit` ms; the next one comes `again` ms later."""
+    link, now, asked, told = Connection(Wire(by_time=True)).open(rtt=4.0), 10.0, 0, 0
+    for wait in (900.0, limit, 4_100.0, 350.0, limit, 7_300.0, 2_600.0, limit, 1_500.0, 5_200.0):
+        reply = b"HTTP/1.1 %d Status\r\nContent-Length: 60\r\n\r\n" % (code if wait == limit else 200) + bytes(60)
+        link.send(now, 0, asked, flags=PUSH, ack=told, payload=ends.GET)
+        asked += len(ends.GET)
+        link.send(now + 4, 1, told, ack=asked)
+        now += wait + 4
+        link.send(now, 1, told, flags=PUSH, ack=asked, payload=reply)
+        told += len(reply)
+        link.send(now + 0.1, 0, asked, ack=told)
+        now += again
+    return link.wire
+
+
+ERRORS, DRIPS, SLOW, POLLS = "error-answers", "app-limited", "slow-server", "long-polls"
 GREETING, SERIAL, TRIP = "late-greeting", "serial-requests", "nagle-trip"
 CASES = {
     "logins that wait for a name": Case(
@@ -308,11 +324,18 @@ CASES = {
         stops, SLOW, ("5 connections together at 3 moments", "as if the whole program stopped")
     ),
     "a program that is slow for each": Case(lambda: stops(False), SLOW, (" requests: ",)),
+    "requests that are held until there is news": Case(
+        polled, POLLS, ("3 of 10 requests were answered after the same 10 s", "after 350 ms to 7.30 s")
+    ),
+    "requests of which some end with an error after a timer": Case(lambda: polled(504), ERRORS, ("status 504 after 10 s",)),
+    "requests after pauses": Case(lambda: polled(again=3_000.0), SLOW),
+    "requests up to a shorter limit": NOT(lambda: polled(limit=3_000.0), POLLS),
     "a person who reads beside a quiet connection": NOT(lambda: reader(200_000.0), PAUSE),
     "a client that computes beside one": Case(lambda: reader(9_000.0), PAUSE, ("10.0.0.2:5432",)),
 }
 EXAMPLES = {
     NAME: of_wire(logins),
     TRIP: of_wire(in_two_pieces),
+    POLLS: of_wire(polled),
     "redirect-loop": of_wire(lambda: ends.web_answers([302] * 20)),
 }

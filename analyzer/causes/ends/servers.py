@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, Severity, cause
 from wiretale.analyzer.causes.connections import times_str
-from wiretale.analyzer.causes.ends.talk import is_equal, middle, parts_str, server_str
+from wiretale.analyzer.causes.ends.talk import is_equal, middle, parts_str, requests_of, server_str
 from wiretale.analyzer.causes.path.pauses import held_up_servers
 from wiretale.analyzer.findings.cost import NOTE_SHARE, Span, union_ns
 from wiretale.analyzer.findings.exchanges.exchange_rows import packets_of, waits_of
@@ -26,6 +26,9 @@ EVEN = 0.005  # of a timer: nothing computes that evenly
 #: of a wait, in which answers come that were held up together; connections, moments, and answers of each
 END_SHARE, TOGETHER_FLOWS, TOGETHER_MOMENTS, TOGETHER_EACH = 0.05, 3, 2, 3
 HELD_NS = 5_000_000_000
+#: of requests that are held until there is news: of their limit, what is clearly before it; such answers; at most at the limit
+NEWS_SHARE, NEWS_MIN, LIMIT_SHARE = 0.9, 5, 0.75
+SAME_BYTES, AGAIN_NS, FAILED = 16, 100_000_000, "500"  # between requests; from an answer to the next; of HTTP
 QUEUE_SPREAD = 1.25  # of the longest round trip of a transfer in a queue
 REPEATED_NS, REPEATED_MIN = 900_000_000, 2  # until a client asks again (RFC 1035 section 4.2.1); such questions
 NAME_NS, NEAR_SHARE = 100_000_000, 0.2  # an answer of DNS that is late; of the median, one that is quick
@@ -68,6 +71,20 @@ class Slow(NamedTuple):
         times = self.server.slow
         return len(times) >= ALIKE_LEAST and times[0] >= HELD_NS and is_equal(times, EVEN)
 
+    @property
+    def has_limit(self) -> bool:
+        """Whether its waits have any length up to one that several have, as of requests that are held until there is news, or
+        until a timer of at least 5 s ends."""
+        times = self.server.slow
+        at_limit = [ns for ns in times if ns >= (1 - EVEN) * times[-1]]
+        before = [ns for ns in times if ns < NEWS_SHARE * times[-1]]
+        return bool(
+            ALIKE_LEAST <= len(at_limit) <= LIMIT_SHARE * len(times)
+            and times[-1] >= HELD_NS
+            and len(before) >= NEWS_MIN
+            and not is_equal(before, EVEN)
+        )
+
 
 def slow_of(case: Case) -> list[Slow]:
     """Returns the slow servers that no cause has explained, the slowest first."""
@@ -77,6 +94,59 @@ def slow_of(case: Case) -> list[Slow]:
     by_flow = {flow["flow"]: server for server in case.transfers.turns.slow_servers for flow in server.flows}
     servers = [Slow(each, by_flow[each.finding.flows[0][0]]) for each in findings]
     return sorted(servers, key=lambda slow: -slow.waited_ns)
+
+
+def holds_requests(case: Case, slow: Slow) -> bool:
+    """Returns whether a server probably holds requests until it has news (long polling): its waits have a limit, and each client
+    asks the same again at once, whatever the answer."""
+    answers = (row["code"] or "" for row in case.exchanges("kind", "http") if row["flow"] in slow.numbers)
+    if not slow.has_limit or any(code >= FAILED for code in answers):
+        return False
+    every = [requests_of(case, flow) for flow in slow.server.flows]
+    sizes = [size for requests in every for size in requests.times("request_bytes")]
+    pauses = [ns for requests in every for ns in requests.times("pause_ns")]
+    return max(sizes) - min(sizes) <= SAME_BYTES and middle(pauses) <= AGAIN_NS
+
+
+@cause(
+    code="long-polls",
+    title="Requests that are held until there is news",
+    sentence="The server {server} probably holds requests until it has news (long polling): {limited} of {requests} were answered "
+    "after the same {limit}, the others after {least} to {most}, and the next one came at once.",
+    advice="Nothing is slow if the client means to wait. Else see in the documentation of {host} which requests wait for events.",
+    shows="At least three answers come after the same time of 5 s or more, to 0.5%, and five or more at any time before. All "
+    "requests of the clients have the same size, follow the answer within 100 ms, and none failed (HTTP status 500 or above).",
+    rivals={
+        "slow-server": "several waits end at one limit, and the others anywhere before; the same request follows at once",
+        "slow-dependency": "the limit ends without an error",
+    },
+    unknown="Whether the program waits for events, or computes until a timer ends it.",
+    explains=("tls-handshake-slow",),
+)
+def long_polls(case: Case) -> Matches:
+    for slow in slow_of(case):
+        if holds_requests(case, slow):
+            times = slow.server.slow
+            limited = [ns for ns in times if ns >= (1 - EVEN) * times[-1]]
+            yield Match(
+                certainty="likely",
+                place="server",
+                findings=[slow.numbered],
+                flows=slow.numbers,
+                waited_ns=slow.waited_ns,
+                members=len(times),
+                filter=slow.numbered.finding.filter,
+                proof=f"{plural(len(limited), 'answer')} after {show_duration(times[-1])}, and the same request again at once",
+                excluded={"slow-dependency": "no answer at the limit is an error"},
+                undecided={"slow-server": f"the log of {slow.host}: does it wait for events meanwhile?"},
+                server=slow.name,
+                host=slow.host,
+                limited=f"{len(limited):,}",
+                requests=plural(len(times), "request"),
+                limit=show_duration(times[-1]),
+                least=show_duration(times[0]),
+                most=show_duration(times[-len(limited) - 1]),
+            )
 
 
 @cause(
