@@ -232,8 +232,10 @@ def reader(quiet_ms: float) -> Wire:
 
 
 NAME, OPEN, AGAIN, PAUSE = "name-lookup", "application-window", "reconnects", "client-pause"
+
+
 def polled(code: int = 200, again: float = 5.0, limit: float = 10_000.0) -> Wire:
-    """Requests that a server answers when there is news, or with this code after `limit` ms; the next one comes `again` ms later."""
+    """Requests that a server answers when there is news, or with this code after `limit` ms; the next comes `again` ms later."""
     link, now, asked, told = Connection(Wire(by_time=True)).open(rtt=4.0), 10.0, 0, 0
     for wait in (900.0, limit, 4_100.0, 350.0, limit, 7_300.0, 2_600.0, limit, 1_500.0, 5_200.0):
         reply = b"HTTP/1.1 %d Status\r\nContent-Length: 60\r\n\r\n" % (code if wait == limit else 200) + bytes(60)
@@ -246,6 +248,14 @@ def polled(code: int = 200, again: float = 5.0, limit: float = 10_000.0) -> Wire
         link.send(now + 0.1, 0, asked, ack=told)
         now += again
     return link.wire
+
+
+def told(request: int = 20, response: int = 50, server_port: int = 5555) -> Wire:
+    """Messages of a server at any time, each of which the client answers at once with so many bytes."""
+    talk = ends.Dialogue(Wire(), 4.0, server_port=server_port)
+    for wait in (2_400.0, 3_900.0, 700.0, 7_100.0, 5_700.0, 1_500.0, 2_200.0, 4_400.0):
+        talk.ask(think=wait, request=request, response=response)
+    return talk.close()
 
 
 ERRORS, DRIPS, SLOW, POLLS = "error-answers", "app-limited", "slow-server", "long-polls"
@@ -327,9 +337,14 @@ CASES = {
     "requests that are held until there is news": Case(
         polled, POLLS, ("3 of 10 requests were answered after the same 10 s", "after 350 ms to 7.30 s")
     ),
-    "requests of which some end with an error after a timer": Case(lambda: polled(504), ERRORS, ("status 504 after 10 s",)),
+    "requests of which some end with an error after a timer": Case(
+        lambda: polled(504), ERRORS, ("status 504 after 10 s",)
+    ),
     "requests after pauses": Case(lambda: polled(again=3_000.0), SLOW),
     "requests up to a shorter limit": NOT(lambda: polled(limit=3_000.0), POLLS),
+    "messages that may be confirmed": Case(told, SLOW, ("probably took 700 ms", "unless those only confirm")),
+    "requests of a database": Case(lambda: told(server_port=5432), SLOW, (":5432 took 700 ms to 7.10 s",)),
+    "longer requests": Case(lambda: told(90, 200), SLOW, (":5555 took 700 ms to 7.10 s",)),
     "a person who reads beside a quiet connection": NOT(lambda: reader(200_000.0), PAUSE),
     "a client that computes beside one": Case(lambda: reader(9_000.0), PAUSE, ("10.0.0.2:5432",)),
 }

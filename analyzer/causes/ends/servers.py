@@ -15,6 +15,7 @@ from wiretale.analyzer.causes.path.pauses import held_up_servers
 from wiretale.analyzer.findings.cost import NOTE_SHARE, Span, union_ns
 from wiretale.analyzer.findings.exchanges.exchange_rows import packets_of, waits_of
 from wiretale.analyzer.findings.exchanges.turns import SlowServer, server_end, took
+from wiretale.analyzer.findings.exchanges.unanswered import FIRST_ANSWERED, SYSTEM_PORTS
 from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
@@ -28,10 +29,15 @@ END_SHARE, TOGETHER_FLOWS, TOGETHER_MOMENTS, TOGETHER_EACH = 0.05, 3, 2, 3
 HELD_NS = 5_000_000_000
 #: of requests that are held until there is news: of their limit, what is clearly before it; such answers; at most at the limit
 NEWS_SHARE, NEWS_MIN, LIMIT_SHARE = 0.9, 5, 0.75
+CONFIRMING_BYTES, CONFIRMED_NS = (
+    64,
+    20_000_000,
+)  # a message that says no more than that another came; how soon it follows
 SAME_BYTES, AGAIN_NS, FAILED = 16, 100_000_000, "500"  # between requests; from an answer to the next; of HTTP
 QUEUE_SPREAD = 1.25  # of the longest round trip of a transfer in a queue
 REPEATED_NS, REPEATED_MIN = 900_000_000, 2  # until a client asks again (RFC 1035 section 4.2.1); such questions
 NAME_NS, NEAR_SHARE = 100_000_000, 0.2  # an answer of DNS that is late; of the median, one that is quick
+UNLESS = ", unless those only confirm what it sends by itself"
 
 
 class Slow(NamedTuple):
@@ -108,11 +114,29 @@ def holds_requests(case: Case, slow: Slow) -> bool:
     return max(sizes) - min(sizes) <= SAME_BYTES and middle(pauses) <= AGAIN_NS
 
 
+def may_confirm(case: Case, slow: Slow) -> bool:
+    """Returns whether the client's messages, of an unknown protocol, may only confirm what the server sends by itself: each is
+    small and follows at once."""
+    every = [requests_of(case, flow) for flow in slow.server.flows]
+    sizes, pauses = ([ns for each in every for ns in each.times(name)] for name in ("request_bytes", "pause_ns"))
+    is_small = middle(sizes) <= min(
+        CONFIRMING_BYTES, middle([size for each in every for size in each.times("response_bytes")])
+    )
+    answers = (slow.end[1] or 0) < SYSTEM_PORTS or slow.end[1] in FIRST_ANSWERED
+    names = {flow["application"] for flow in slow.server.flows} - {
+        None,
+        "http",
+        "tls",
+    }  # a word of another may look like HTTP
+    is_known = answers or names or any(row["flow"] in slow.numbers for row in case.exchanges("kind", "http"))
+    return not is_known and is_small and len(slow.server.slow) >= NEWS_MIN and middle(pauses) <= CONFIRMED_NS
+
+
 @cause(
     code="long-polls",
     title="Requests that are held until there is news",
-    sentence="The server {server} probably holds requests until it has news (long polling): {limited} of {requests} were answered "
-    "after the same {limit}, the others after {least} to {most}, and the next one came at once.",
+    sentence="The server {server} probably holds requests until it has news (long polling): {limited} of {requests} were "
+    "answered after the same {limit}, the others after {least} to {most}, and the next one came at once.",
     advice="Nothing is slow if the client means to wait. Else see in the documentation of {host} which requests wait for events.",
     shows="At least three answers come after the same time of 5 s or more, to 0.5%, and five or more at any time before. All "
     "requests of the clients have the same size, follow the answer within 100 ms, and none failed (HTTP status 500 or above).",
@@ -345,8 +369,9 @@ def slow_match(case: Case, slows: Sequence[Slow], severity: Severity | None) -> 
     times = sorted(chain.from_iterable(slow.server.slow for slow in slows))
     waited_ns = union_ns(chain.from_iterable(slow.server.waited for slow in slows)) or 0.0
     whole_ns = math.fsum(sum(case.transfers.turns.account(number).values()) for number in numbers)
+    are_confirmed = all(may_confirm(case, slow) for slow in slows)
     return Match(
-        certainty="likely" if any(slow.is_held for slow in slows) else "proven",
+        certainty="likely" if are_confirmed or any(slow.is_held for slow in slows) else "proven",
         place="server",
         severity="info" if waited_ns < NOTE_SHARE * whole_ns else severity,
         findings=[slow.numbered for slow in slows],
@@ -362,7 +387,7 @@ def slow_match(case: Case, slows: Sequence[Slow], severity: Severity | None) -> 
         host=slows[0].host,
         spent=parts_str(math.fsum(times), whole_ns),
         network=network_str(slows),
-        together=together_str(slows[0]) if len(slows) == 1 else "",
+        together=UNLESS if are_confirmed else together_str(slows[0]) if len(slows) == 1 else "",
         **took(times),
     )
 
