@@ -10,7 +10,7 @@ import pytest
 
 import wiretale
 from causes_captured import JUMPS, left_out, turns
-from plain_wire import ACK, PSH, Connection, Wire
+from plain_wire import ACK, FIN, PSH, SYN, Connection, Wire
 
 
 @pytest.mark.parametrize("late", JUMPS)
@@ -34,8 +34,24 @@ def test_only_a_jump_of_the_clock_is_no_wait(late: str, tmp_path: Path) -> None:
 def test_a_capture_filter_is_told_from_drops(changed: dict[str, Any], is_filtered: bool, tmp_path: Path) -> None:
     answer = wiretale.analyze(left_out(**changed).write(tmp_path / "capture.pcap")).answer
     assert answer.cause == "capture-drops", answer.sentence
-    assert ("Its filter probably left them out" in answer.sentence) == is_filtered
+    assert ("its filter passed only those with payload" in answer.sentence) == is_filtered
     assert ("Filter by host and port" in str(answer.advice)) == is_filtered
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_capture_of_flags_alone_is_told(is_told: bool, tmp_path: Path) -> None:
+    wire = Wire()
+    for number in range(6):
+        start = 500.0 * number
+        link = Connection(wire, 40_000 + number).open(start, 4.0)
+        link.send(start + 300, 1, 90_000, flags=FIN | ACK, ack=120).send(
+            start + 301, 0, 120, flags=FIN | ACK, ack=90_001
+        )
+    if is_told:  # without the handshake's last packets
+        wire.packets = [(ms, frame) for ms, frame in wire.packets if frame[47] & (SYN | FIN)]
+    answer = wiretale.analyze(wire.write(tmp_path / "capture.pcap")).answer
+    assert answer.cause == "capture-drops", answer.sentence
+    assert ("its filter passed only those with SYN, FIN or RST" in answer.sentence) == is_told, answer.sentence
 
 
 @pytest.mark.parametrize(("count", "is_told"), [(30, True), (5, False)])

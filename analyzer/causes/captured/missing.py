@@ -26,7 +26,11 @@ FILTERS = (
     "Filter by host and port (`host ADDRESS and port PORT`), not by flags or payload: segments, SYNs and ACKs of a connection "
     "are read together."
 )
-LOPSIDED, PACKETS_MIN = 3, 20  # of the packets of the ends of a connection
+LOPSIDED, PACKETS_MIN, MARKED_FLOWS = (
+    3,
+    20,
+    3,
+)  # of the packets of the ends of a connection; such packets; their connections
 
 
 def unjudged_share(case: Case, reason: str) -> float:
@@ -48,24 +52,32 @@ def missed_share(case: Case) -> float:
     return size / ((case.trace.directions.total("payload_bytes") or 0) + size) if size else 0.0
 
 
-def is_filtered(case: Case, flows: Iterable[int]) -> bool:
-    """Returns whether these connections have only packets with payload, three times as many one way as the other: the other end
-    must have sent ACKs alone, which a capture filter left out."""
+def passed_str(case: Case, flows: Iterable[int]) -> str:
+    """Returns which packets alone a capture filter passed of these connections; empty if it is not seen.
+
+    Those with payload: one end sent three times as many as the other, which must have sent ACKs alone. Those with SYN, FIN or
+    RST: several connections have no other.
+    """
     sides = [(case.direction(flow, 0), case.direction(flow, 1)) for flow in flows]
     rows = [row for pair in sides for row in pair]
-    is_bare = any(row["packets"] != row["data_packets"] or row["syns"] or row["fins"] for row in rows)
+    marked = [(row["syns"] or 0) + (row["fins"] or 0) + (row["resets"] or 0) for row in rows]
+    packets = sum(row["packets"] for row in rows)
+    if len(sides) >= MARKED_FLOWS and packets >= PACKETS_MIN and sum(marked) >= packets:
+        return "SYN, FIN or RST"
+    is_bare = any(row["packets"] != row["data_packets"] or flags for row, flags in zip(rows, marked, strict=True))
     counts = [sorted(row["packets"] for row in pair) for pair in sides]
-    return bool(rows) and not is_bare and all(few and LOPSIDED * few <= many >= PACKETS_MIN for few, many in counts)
+    lopsided = all(few and LOPSIDED * few <= many >= PACKETS_MIN for few, many in counts)
+    return "payload" if rows and lopsided and not is_bare else ""
 
 
 @cause(
     code="capture-drops",
     title="Packets that the capture dropped",
-    sentence="The capture {probably}missed packets: {what}, so losses before the capture point are uncertain{filter_text}.",
+    sentence="The capture {probably}missed packets: {what}, so losses before the capture point are uncertain.",
     advice="{advice}",
     shows="Drop counters of the file (interfaces.dropped_*), or payload that receivers acknowledged although it is not in the "
-    "file (directions.unseen_bytes). If its connections have no packet without payload, though one end sends three times as many "
-    "as the other, a capture filter left these and the missing ones out.",
+    "file (directions.unseen_bytes). A capture filter left packets out if no connection has one without payload, though one end "
+    "sends three times as many as the other, or if three or more have only packets with SYN, FIN or RST.",
     rivals={
         "random-loss": "the receiver acknowledges what the capture dropped, and nobody repeats it",
         "asymmetric-path": "packets that take another path are missing at any rate, those that are dropped at peaks",
@@ -86,22 +98,19 @@ def capture_drops(case: Case) -> Matches:
             unjudged=share,
             what=what,
             advice=BUFFERS,
-            filter_text="",
         )
     elif missed and (share := missed_share(case)):
         size, flows = missed[0].finding.bytes or 0, {flow for each in missed for flow, _ in each.finding.flows}
-        left_out = is_filtered(case, flows)
+        passed = passed_str(case, flows)
+        only = f"its filter passed only those with {passed}, and " if passed else ""
         yield Match(
             certainty="likely",
             place="capture",
             findings=missed,
             unjudged=share,
-            advice=FILTERS if left_out else BUFFERS,
-            filter_text=". Its filter probably left them out, as it did all packets without payload"
-            if left_out
-            else "",
+            advice=FILTERS if passed else BUFFERS,
             undecided={"asymmetric-path": "drop counters of the capture, or a capture at another point"},
-            what=f"receivers acknowledged {show_bytes(size)} of payload ({show_share(share, 1)}) that the file lacks",
+            what=f"{only}receivers acknowledged {show_bytes(size)} of payload ({show_share(share, 1)}) that the file lacks",
         )
 
 
