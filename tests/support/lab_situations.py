@@ -219,6 +219,11 @@ PATH = {
     "outage": uploads(6e6, 2e6, f"{WIDE} --forward outage=1.0s-2.2s"),
     "path stands still": uploads(5e6, 2e6, f"{WIDE} --forward stall=1.0s-2.0s"),
     "policer": uploads(10e6, router=rule(POLICER)),
+    "policer with a large bucket": uploads(
+        5e6,
+        far="--both delay=16ms",
+        router=rule("tcp dport 443 limit rate over 500 kbytes/second burst 100 kbytes drop"),
+    )._replace(near="--both delay=16ms"),
     "shaper": uploads(6e6, router=TBF.format("10mbit burst 8k limit 30k")),
     "queue without end": Situation(
         ((ENDS, "send", SERVER, 443, 1.2e6),),

@@ -42,12 +42,8 @@ SPENT_LOSSES_MIN, SPENT_GAP_RTTS, SPENT_TIMES, SPENT_SHARE = 30, 12.0, 1.5, 0.05
 SPENT_BINS, SPENT_RTTS, SPENT_BINS_AFTER, SPENT_EVEN = 4, 4.0, 6, 0.2  # before, after; variation
 MOST_TRAFFIC = 0.8  # of the wire bytes
 OVERSHOOT_RTTS = 4
-DRAINED_LOSSES, DRAINED_PASSED, DRAINED_RTTS, DRAINED_TIMES = (
-    30,
-    60.0,
-    40.0,
-    4.0,
-)  # after the first loss; packets; rate before
+#: after the first loss: losses, packets that pass, and round trips; before it, times the rate: a queue that holds as much delays
+DRAINED_LOSSES, DRAINED_PASSED, DRAINED_RTTS, DRAINED_TIMES = 30, 60.0, 5.0, 1.5
 EVEN_MIN, EVEN_RTTS, EVEN_VARIATION = 12, 8.0, 0.4  # distances between losses; their mean; by chance it is 0.75 or more
 LOSSES_READ = 5000
 
@@ -365,7 +361,7 @@ def drained_bucket(transfers: Transfers, transfer: Transfer, place: str) -> Toke
         return None
     if place == "downstream" and not is_passed_at_once(transfers, transfer, every):
         return None
-    return TokenBucket(8e9 * rate, first.passed_bytes, 8e9 * first.passed_bytes / before_ns)
+    return TokenBucket(8e9 * rate, first.passed_bytes - rate * before_ns, 8e9 * first.passed_bytes / before_ns)
 
 
 def later_losses(transfers: Transfers, transfer: Transfer, every: Sequence[Moment], rtt: float) -> list[Moment]:

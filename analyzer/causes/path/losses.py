@@ -207,8 +207,8 @@ def bucket_of(case: Case, lossy: Lossy) -> TokenBucket | None:
     "losses are before the capture point, bursts of 4 packets in 1 ms exceed the rate "
     "there. Or the bucket is large. For four round trips before the first of at least 30 losses, half as much again passes as "
     "in any later time bin with losses, and that later rate is even (to 20%). Or the bucket never fills again. From the first "
-    "of at least 30 losses on, 60 or more packets pass at one rate, from which they stray by at most 4. Before it, four times "
-    "as much had passed in the time.",
+    "of at least 30 losses on, 60 or more packets pass at one rate, from which they stray by at most 4. Before it, half as "
+    "much again had passed in the time.",
     rivals={
         "bottleneck": "round trips do not grow before the losses, and bursts faster than the rate pass",
         "random-loss": "no more than the rate passes between two losses",

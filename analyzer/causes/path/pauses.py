@@ -32,7 +32,8 @@ MIN_RTO_NS = 200_000_000
 BREAKS = ("idle", "timeout", "network", "window", "send_buffer")  # what the account may call such a wait
 SHARED_NS = 500_000_000  # of several connections
 LOSSY_SHARE = 0.05  # of the segments at other times: such a path is never up
-LONG_NS, MANY_LOST = 1_000_000_000, 20  # at a receiver, which does not see the timers
+LONG_NS, MANY_LOST = 800_000_000, 20  # at a receiver, which does not see the timers: two of them in a row
+FLIGHTS_MIN = 2.0  # round trips for which all segments were lost
 TIMERS_MIN = 2  # that expired without success, one after the other: a flight that is lost once ends with the first
 SENT_MIN, STALL_MOST_NS = 4, 30_000_000_000  # packets that were under way
 SHOWN_RTTS = 4.0  # after a silence, until what was lost upstream in it shows
@@ -59,6 +60,7 @@ class Silence(NamedTuple):
     has_repeats: bool  # right behind it comes what the silent host's timer repeated in it
     timers: int  # times in it at which timers repeated data
     sent: int  # packets with data, of the other host, shortly before it and in it; in a short one, in it alone
+    flights: float  # round trips for which segments that the capture point saw were lost
 
     @property
     def ns(self) -> float:
@@ -201,11 +203,18 @@ def sent_in(case: Case, members: list[Transfer], gap: Gap, rtt: float) -> int:
     return round(total)
 
 
-def lost_in(moments: list[Moment], gap: Gap, rtt: float, has_expired: bool) -> int:
+def lost_in(moments: list[Moment], gap: Gap, rtt: float, has_expired: bool) -> list[Moment]:
     """Returns the segments that were due in a silence and were lost: what was lost before the capture point shows with the first
     packets behind it."""
     shown = gap.width_ns + (REPEATED_RTTS if has_expired else SHOWN_RTTS) * rtt
-    return sum(gap.start_ns - rtt <= moment.due_ns < gap.end_ns + moment.is_upstream * shown for moment in moments)
+    since = gap.start_ns - rtt
+    return [moment for moment in moments if since <= moment.due_ns < gap.end_ns + moment.is_upstream * shown]
+
+
+def flights_of(lost: list[Moment], rtt: float) -> float:
+    """Returns for how many round trips segments were lost that the capture point saw: a flight is sent within one."""
+    times = [moment.due_ns for moment in lost if not moment.is_upstream]
+    return (max(times) - min(times)) / rtt if times and rtt else 0.0
 
 
 def waiting_of(members: list[Transfer]) -> list[Transfer]:
@@ -221,13 +230,13 @@ def silence_of(case: Case, members: list[Transfer], moments: list[Moment], gap: 
     lost = lost_in(moments, gap, rtt, bool(expired))
     slow = [each for each in members if (each.row["rtt_ns_max"] or 0) >= RTT_SHARE * (end - start)]
     is_unseen, has_repeats = sent_unseen(case, members, gap)
-    if end - start < SILENCE_RTTS * rtt or not (expired or slow or lost >= LOST_MIN or has_repeats):
+    if end - start < SILENCE_RTTS * rtt or not (expired or slow or len(lost) >= LOST_MIN or has_repeats):
         return None
     return Silence(
         start,
         end,
         gap.hosts,
-        lost,
+        len(lost),
         sum(start < moment.shown_ns <= end + rtt for moment in moments),
         needless_within(case, members, start, end + rtt),
         tuple({each.number: each for each in (*expired, *slow)}.values()) or tuple(members),
@@ -237,6 +246,7 @@ def silence_of(case: Case, members: list[Transfer], moments: list[Moment], gap: 
         has_repeats,
         timers_in(case, losing, start, end, rtt),
         sent_in(case, members, gap, rtt),
+        flights_of(lost, rtt),
     )
 
 
@@ -288,9 +298,11 @@ def is_outage(silence: Silence) -> bool:
         return True
     is_long &= silence.lost >= MANY_LOST
     is_shared = len({each.row["flow"] for each in silence.waiting}) > 1 and silence.ns >= SHARED_NS
-    return (
-        silence.ns >= SHORT_NS and silence.lost >= LOST_MIN and (silence.timers >= TIMERS_MIN or is_long or is_shared)
-    )
+    is_whole = (
+        silence.lost >= MANY_LOST and silence.flights >= FLIGHTS_MIN
+    )  # more than one flight that overflows a queue
+    is_down = silence.timers >= TIMERS_MIN or is_long or is_shared or is_whole
+    return silence.ns >= SHORT_NS and silence.lost >= LOST_MIN and is_down
 
 
 def is_stall(silence: Silence) -> bool:
@@ -382,8 +394,8 @@ def goes_on(group: list[Silence]) -> bool:
     advice="Read the logs of switches and routers at {clock}: link flaps, spanning tree, VRRP, routing.",
     shows="For 0.3 s and 4 round trips or more, no packet of a host came in any flow of the two; then traffic went on. At "
     "least three segments that were due in that time were lost. And two connections were silent, or timers repeated data "
-    "twice without success. Or, at the receiver, a timer ended after 1 s or more, and at least 20 segments or IP IDs of that "
-    "time were missing.",
+    "twice without success, or 20 segments that were sent over two round trips or more were lost. Or, at the receiver, a "
+    "timer ended after 0.8 s or more, and at least 20 segments or IP IDs of that time were missing.",
     rivals={
         "stall": "what was sent in that time is lost, not late",
         "tail-loss": "several segments in a row are lost, and all flows of both hosts are silent",
