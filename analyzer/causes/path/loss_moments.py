@@ -36,6 +36,7 @@ BUCKET_MIN = 4.0  # full packets
 BY_CHANCE, CHANCE_ERROR = 0.15, 2.0  # from 1, the variation of the bytes between losses at random; times its error
 STEADY_GROWTH, STEADY_NS = 0.3, 2_000_000  # of the least round trip; two frames at 10 Mbit/s: no queue that matters
 FULL_RANK, FULL_GROWTH = 0.7, 0.1  # of round trips at losses among all, 0.5 by chance; of the least
+GROWN_BINS = 2  # time bins with round trips that grew
 HELD_GROWTH, HELD_LOSSES = 2.0, 30  # of the least, in a short queue that is always full
 QUEUED_PACKETS, QUEUED_MIN_NS, QUEUED_SHARE = 2.0, 500_000, 0.2  # of round trips before losses, above the least
 SPENT_LOSSES_MIN, SPENT_GAP_RTTS, SPENT_TIMES, SPENT_SHARE = 30, 12.0, 1.5, 0.05  # losses; of the bytes that pass
@@ -200,7 +201,8 @@ def growth_at_losses(transfers: Transfers, transfer: Transfer, place: str) -> fl
         mean_rank(trips.usual, trips.all) >= FULL_RANK
         or (growth >= HELD_GROWTH * least and are_held(moments, float(transfer.path_rtt_ns or 0)))
     ):
-        return growth
+        grown = sum(rtt >= least + growth / 2 for rtt in trips.all)
+        return growth if grown >= GROWN_BINS else math.nan  # the ACK behind a hole comes a round trip late
     return math.nan if are_longer(trips, max(STEADY_GROWTH * least, STEADY_NS)) else None
 
 
