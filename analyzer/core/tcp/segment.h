@@ -26,7 +26,7 @@ struct segment_effect {
     bool mirrored;        /* a duplicate that the capture made, as far as is known */
     bool second_port;     /* by another port: the fields `first_port` to `port_delay_ns` are set */
     bool turned;          /* new data follows new data of the other direction, or is the first */
-    bool may_repeat;      /* its first transmission may be lost upstream */
+    bool may_repeat;      /* its first transmission, or data before it, may be lost upstream */
     uint32_t lost;        /* segments whose loss it proves */
     uint32_t damage_delivered; /* segments with a wrong checksum that it acknowledges */
     int64_t unique_bytes, retransmitted_bytes;

@@ -91,6 +91,7 @@ static ALWAYS_INLINE void take_new(struct segment_context *seg, struct tcp_strea
                                    int64_t fin) {
     if (start > sender->snd_nxt) {
         open_gap(seg, sender->snd_nxt, start);
+        seg->effect.may_repeat = true; /* the data before it was sent sooner */
     } else {
         int64_t idle_ns = seg->packet->time_ns - sender->last_data_ns;
         start = sender->snd_nxt;
