@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import wiretale
-from causes_ends import CASES, mute, starttls_behind_a_hole
+from causes_ends import CASES, mute, requests_lost, starttls_behind_a_hole
 from plain_wire import ACK, PSH, Connection, Wire, block
 from wiretale.analyzer.causes.registry import CAUSES
 
@@ -55,6 +55,11 @@ def test_an_end_is_blamed_only_for_its_own(name: str, tmp_path: Path) -> None:
         assert all(words in row["sentence"] for words in case.says), row["sentence"]
         assert row["waited_ns"] > 0
         assert row["saving_ns"] is None or row["saving_ns"] <= row["waited_ns"]
+
+
+def test_losses_that_cost_much_come_before_round_trips(tmp_path: Path) -> None:
+    trace = wiretale.analyze(requests_lost(range(10, 70, 10)).write(tmp_path / "capture.pcap"))
+    assert trace.answer.cause == "tail-loss" and "6 bursts" in trace.answer.sentence
 
 
 def test_mail_of_which_only_syn_and_fin_were_captured_is_not_mute(tmp_path: Path) -> None:

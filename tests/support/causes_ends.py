@@ -86,6 +86,16 @@ def requests(count: int, rtt: float = 30.0, think: float = 0.5) -> Wire:
     return talk.close()
 
 
+def requests_lost(lost: Iterable[int], count: int = 70) -> Wire:
+    """Requests one after another, of which some are lost and sent again by a timer."""
+    talk = Dialogue(Wire(), 30.0)
+    for number in range(count):
+        if number in lost:
+            talk.link.send(talk.now + 0.2, 0, talk.sent, 120, PUSH, talk.received)
+        talk.ask(230.0 if number in lost else 0.2)
+    return talk.close()
+
+
 def requests_to_nfs(count: int) -> Wire:
     """Requests one after another, captured from an answer on: both ports are below those of other clients."""
     talk = Dialogue(Wire(), 30.0, port=873, server_port=2049)
@@ -635,6 +645,9 @@ CASES: dict[str, Case] = {
     "300 requests, the server takes 200 ms": Case(
         lambda: requests(60, 5.0, think=250.0), "slow-server", ("250 ms", "each of 60 requests")
     ),
+    "70 requests of which 2 are lost": Case(
+        lambda: requests_lost((20, 45)), "serial-requests", ("Losses cost 4", "70 round trips of 30 ms")
+    ),
     "a page of 12 requests": Case(lambda: requests(12), None),
     "30 connections of 30 ms": Case(reconnecting, "reconnects", ("Each of 30 requests", "2 round trips")),
     "14 connections of 150 ms, each for an answer of three windows": Case(
@@ -740,6 +753,12 @@ CASES: dict[str, Case] = {
         ("DNS server 10.0.0.53", "3 questions", "quickest answer took 2 ms"),
     ),
     "a DNS server that is slow or far": Case(lambda: names([700, 900, 800]), "slow-dns", ("probably",), "likely"),
+    "a DNS server that is far": Case(
+        lambda: names([102.0, 101.5, 103.0, 102.2, 101.8, 102.4] * 2),
+        "slow-dns",
+        ("is probably 102 ms away, as each of 12",),
+        "likely",
+    ),
     "a path of 900 ms": Case(lambda: requests(2, 900.0), "long-path", ("900 ms", "10.0.0.2:80")),
     "a server of 900 ms": Case(lambda: requests(2, 20.0, think=880.0), "slow-server", ("880 ms",)),
     "an application that pauses": Case(lambda: wires.bursts_of_work(80.0), "app-limited", ("had nothing to send",)),

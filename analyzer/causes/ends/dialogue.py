@@ -33,7 +33,7 @@ REQUESTS_LEAST, REQUESTS_MANY = 10, 20  # in a row that are a note, a warning
 TRIPS_WITHIN = 1.3  # times the round trip of handshakes: requests that take longer need several round trips each
 WAIT_NS, WAIT_LONG_NS = 200_000_000, 1_000_000_000  # the same of the time
 SLOW_NS = 200_000_000  # a round trip of a long path
-LOSS_SHARE = 0.1  # of the round trips: with more, losses are the cause
+HARDLY, LOSS_SHARE = 0.1, 0.33  # of the round trips, that losses cost: with more, losses are the cause
 FEW_TRIPS = 3.0  # requests of a connection: with fewer, each has its own
 CLIENT_SHARE, PAUSES_MANY, PAUSED_LONG_NS = 0.6, 20, 3_000_000_000
 CLIENTS_PACED = 3  # of one service
@@ -161,6 +161,14 @@ def reconnects(case: Case) -> Matches:
         )
 
 
+def lost_str(talk: Talk, waited_ns: float) -> str:
+    """Returns what losses cost beside the time in which somebody waited for round trips."""
+    lost_ns = talk.parts["loss"]
+    if lost_ns > HARDLY * waited_ns:
+        return f"Losses cost {show_duration(lost_ns)}"
+    return "Hardly anything was lost" if lost_ns else "Nothing was lost"
+
+
 @cause(
     code="serial-requests",
     title="Requests one after another",
@@ -168,9 +176,9 @@ def reconnects(case: Case) -> Matches:
     "answer.",
     advice="Batch or pipeline the requests to {server}, or open several connections.",
     shows="A connection has at least ten requests, never two at once. Their minimum round trips are at least half of the time "
-    "in which somebody waited, and more than client, server and queues together. A warning from 20 requests and 1 s on, or from "
-    "3 s and a quarter of the capture. At ports of terminals (SSH), requests must be of one size, come within 5 ms, and get "
-    "8 KiB or more (medians): a program reads a file, and nobody types.",
+    "in which somebody waited, and more than client, server and queues together; losses cost less than a third of them. A "
+    "warning from 20 requests and 1 s on, or from 3 s and a quarter of the capture. At ports of terminals (SSH), requests must "
+    "be of one size, come within 5 ms, and get 8 KiB or more (medians): a program reads a file, and nobody types.",
     rivals={
         "slow-server": "answers come after the least round trip",
         "long-path": "the number of round trips makes the time, not one of them",
@@ -191,7 +199,7 @@ def serial_requests(case: Case) -> Matches:
             talk,
             talk.count,
             trips,
-            lost="Nothing was lost" if not talk.parts["loss"] else "Hardly anything was lost",
+            lost=lost_str(talk, talk.trips_ns),
             many=more if trips.number > least else plural(talk.count, "round trip"),
             rtt=trips.rtt,
             each=show_duration(middle(talk.times("server_ns"))),

@@ -36,6 +36,10 @@ CONFIRMING_BYTES, CONFIRMED_NS = (
 SAME_BYTES, AGAIN_NS, FAILED = 16, 100_000_000, "500"  # between requests; from an answer to the next; of HTTP
 QUEUE_SPREAD = 1.25  # of the longest round trip of a transfer in a queue
 REPEATED_NS, REPEATED_MIN = 900_000_000, 2  # until a client asks again (RFC 1035 section 4.2.1); such questions
+FAR_ANSWERS, FAR_WITHIN = (
+    5,
+    0.1,
+)  # that take as long: the path's time, to which a server that works would add what varies
 NAME_NS, NEAR_SHARE = 100_000_000, 0.2  # an answer of DNS that is late; of the median, one that is quick
 UNLESS = ", unless those only confirm what it sends by itself"
 
@@ -317,11 +321,11 @@ def repeated_match(finding: Numbered, server: str, again: Repeated) -> Match:
 @cause(
     code="slow-dns",
     title="Slow DNS server",
-    sentence="The DNS server {server} {probably}took {took}{median} to answer {requests}: clients waited {waited} for "
-    "names{fastest}.",
+    sentence="The DNS server {server} {what}: clients waited {waited} for names{fastest}.",
     advice="Use a resolver that caches near the clients, and look at the forwarders of {server}.",
     shows="Questions that were asked once are answered at least 100 ms later, for at least 1 s in all (finding dns-slow). "
-    "Proven if the same server answered another question in a fifth of the median.",
+    "Proven if the same server answered another question in a fifth of the median. Five or more answers that all take as long, "
+    "to 10%, are of a server that is far away.",
     rivals={
         "bufferbloat": "no transfer of the client fills a queue at that time",
         "long-path": "another answer of that server came much sooner",
@@ -345,9 +349,11 @@ def dns_match(case: Case, finding: Numbered, server: str, rows: Sequence[Exchang
     ]
     quickest, waited_ns, words = show_duration(min(answers)), union_ns(waits_of(rows)), took(times)
     is_near = min(answers) <= NEAR_SHARE * middle(times)
+    questions = str(words["requests"]).replace("request", "question")
+    is_far = len(times) >= FAR_ANSWERS and is_equal([*times, *map(float, answers)], FAR_WITHIN)
     return Match(
         certainty="proven" if is_near else "likely",
-        place="server",
+        place="path" if is_far else "server",
         severity="info" if finding.finding.severity == "info" else None,
         findings=[finding],
         flows=list(dict.fromkeys(row["flow"] for row in rows if row["flow"] is not None)),
@@ -359,7 +365,9 @@ def dns_match(case: Case, finding: Numbered, server: str, rows: Sequence[Exchang
         server=server,
         waited=show_duration(waited_ns or 0.0),
         fastest=f"; its quickest answer took {quickest}" if is_near else "",
-        **{**words, "requests": words["requests"].replace("request", "question")},
+        what=f"is probably {words['took']} away, as {questions} took that long"
+        if is_far
+        else f"{'' if is_near else 'probably '}took {words['took']}{words['median']} to answer {questions}",
     )
 
 
