@@ -78,6 +78,7 @@ def test_each_point_says_what_it_can_know(plays: Plays, situation: str) -> None:
         f"{point}: {answers[point]}" for point in POINTS if not answers[point].cells & set(row[point].split(" / "))
     ]
     assert not wrong, "\n".join(wrong)
+    assert not [answer.sentence for answer in answers.values() if "{" in answer.sentence]
     named = [answer.sentence for answer in answers.values() if answer.cause == row["cause"]]
     missing = [
         (words, sentence)

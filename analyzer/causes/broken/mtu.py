@@ -118,7 +118,7 @@ def by_sequence(case: Case, flow: int, direction: int) -> Match:
         undecided={"random-loss": "Capture at the sender: does it repeat full segments, and does ICMP come back?"},
         what=f"The data of {endpoint_str(row['source'], row['source_port'])} probably vanishes before the capture point: its "
         f"sequence numbers show {show_bytes(row['gap_bytes'])} that never arrived in {show_duration(waited_ns)}, while its small "
-        "packets do. The path MTU toward {row['destination']} is probably smaller than its packets.",
+        f"packets do. The path MTU toward {row['destination']} is probably smaller than its packets.",
         ping=ping_str(case, flow),
         host=row["destination"],
     )
