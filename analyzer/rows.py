@@ -621,6 +621,7 @@ class ExchangeRow(TypedDict):
     retransmission_network_ns: int | None
     retransmission_server_ns: int | None
     expects_continue: bool | None
+    upgrade_header: bool | None
     response_until_close: bool | None
     closed_by: int | None
     closed_ns: int | None

@@ -258,6 +258,23 @@ def told(request: int = 20, response: int = 50, server_port: int = 5555) -> Wire
     return talk.close()
 
 
+def handshakes(code: int, upgrade: bytes = b"Upgrade: websocket\r\nConnection: Upgrade\r\n") -> Wire:
+    """Handshakes of WebSockets, and the status of their answers."""
+    wire = Wire(by_time=True)
+    key = b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
+    ask = b"GET /live HTTP/1.1\r\nHost: app.example\r\n" + upgrade + key + b"\r\n"
+    reply = b"HTTP/1.1 %d Status\r\nContent-Length: 11\r\n\r\nBad Request" % code
+    for number in range(3):
+        now = 2_000.0 * number
+        link = Connection(wire, 40_000 + number).open(now, 8.0)
+        link.send(now + 9, 0, 0, flags=PUSH, payload=ask).send(now + 18, 1, 0, flags=PUSH, ack=len(ask), payload=reply)
+        link.send(now + 18.1, 0, len(ask), ack=len(reply)).send(now + 20, 0, len(ask), flags=FIN | ACK, ack=len(reply))
+        link.send(now + 28, 1, len(reply), flags=FIN | ACK, ack=len(ask) + 1).send(
+            now + 28.1, 0, len(ask) + 1, ack=len(reply) + 1
+        )
+    return wire
+
+
 ERRORS, DRIPS, SLOW, POLLS = "error-answers", "app-limited", "slow-server", "long-polls"
 GREETING, SERIAL, TRIP = "late-greeting", "serial-requests", "nagle-trip"
 CASES = {
@@ -342,6 +359,15 @@ CASES = {
     ),
     "requests after pauses": Case(lambda: polled(again=3_000.0), SLOW),
     "requests up to a shorter limit": NOT(lambda: polled(limit=3_000.0), POLLS),
+    "WebSockets behind a proxy that removes a header": Case(
+        lambda: handshakes(400), ERRORS, ("3 of 3 WebSocket handshakes got status 400", "removed the Upgrade header")
+    ),
+    "the same behind the proxy": Case(
+        lambda: handshakes(426, b"Connection: close\r\n"), ERRORS, ("status 426 (a proxy removed the Upgrade header)",)
+    ),
+    "WebSockets that are forbidden": Case(
+        lambda: handshakes(403), ERRORS, ("3 of 3 WebSocket handshakes got status 403 (no permission)",)
+    ),
     "messages that may be confirmed": Case(told, SLOW, ("probably took 700 ms", "unless those only confirm")),
     "requests of a database": Case(lambda: told(server_port=5432), SLOW, (":5432 took 700 ms to 7.10 s",)),
     "longer requests": Case(lambda: told(90, 200), SLOW, (":5555 took 700 ms to 7.10 s",)),

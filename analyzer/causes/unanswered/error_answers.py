@@ -45,6 +45,10 @@ HTTP_ADVICE = {
 PLAIN_ADVICE = (
     "Let the client ask for https:// there; in a proxy, set that scheme for {server} (nginx `proxy_pass https://`)."
 )
+UPGRADE_ADVICE = (
+    "Let the proxy before {server} pass the handshake on (nginx `proxy_http_version 1.1`, `proxy_set_header Upgrade "
+    "$http_upgrade` and `Connection upgrade`), and see in its log whether that path is a WebSocket's."
+)
 REFUSED_ADVICE = (
     "Look at the request, and in the log of {server} for why it was refused: status {code} means {meaning}."
 )
@@ -60,10 +64,11 @@ REFUSALS = {
     "413": "too large a body",
     "414": "too long an address",
     "421": "a request for another server",
+    "426": "an upgrade of the protocol is missing",
     "429": "too many requests",
     "431": "too large a header",
 }
-MALFORMED, HTTPS = "400", 443
+MALFORMED, UPGRADE_REQUIRED, HTTPS = "400", "426", 443
 LOGIN, MISSING = ("401", "407"), ("403", "404")
 #: redirects one after another: more than 60 are no browser's (20) or curl's (50); the longest time between two, and the most
 #: requests until the first comes again
@@ -162,7 +167,8 @@ def redirect_loop(case: Case) -> Matches:
     shows="DNS answers with SERVFAIL, REFUSED, FORMERR, NOTIMP or NOTAUTH; HTTP answers with a status of 500 or above, or one "
     "that refuses the request itself, such as 400 and 413. A 401 or 407 counts if no request with a login follows, 403 and "
     "404 if half of a server's answers are such. Below a tenth of the requests to a server, and 1 s, it is a note. Pauses of "
-    "0.4 s or more after 429 and 503 are part of the wait.",
+    "0.4 s or more after 429 and 503 are part of the wait. A WebSocket handshake that a server calls malformed (400, 426) has met "
+    "a proxy that removes its Upgrade header; behind that proxy the header is missing (exchanges.upgrade_header).",
     rivals={"dns-tcp-blocked": "no question of the server itself stayed without an answer"},
     unknown="What failed behind the server, and all that TLS hides.",
 )
@@ -359,13 +365,17 @@ def http_words(case: Case, server: str, errors: list[ExchangeRow]) -> dict[str, 
     meaning = REFUSALS.get(code, "")
     is_single = all(row["code"] == code for row in errors)
     advice = HTTP_ADVICE.get(code, REFUSED_ADVICE if meaning else HTTP_ADVICE["500"])
-    met = behind(case, server, errors)
+    met, upgrades = behind(case, server, errors), {row["upgrade_header"] for row in errors}
     if code == MALFORMED and is_single and (port := tls_port(case, errors)):
         meaning, advice = f"probably because port {port} wants TLS and got plain HTTP", PLAIN_ADVICE
+    elif upgrades == {False}:
+        meaning, advice = "a proxy removed the Upgrade header", UPGRADE_ADVICE
+    elif upgrades == {True} and code in (MALFORMED, UPGRADE_REQUIRED):
+        meaning, advice = "probably because a proxy on the way removed the Upgrade header", UPGRADE_ADVICE
     return {
         "findings": met.findings,
         "filter": f"http.response.code == {code}" if is_single else "http.response.code >= 400",
-        "noun": "HTTP request",
+        "noun": "HTTP request" if None in upgrades else "WebSocket handshake",
         "codes": f"status {codes_str(errors)}{f' ({meaning})' if meaning and is_single else ''}",
         "ending": ", and it closed while the client still sent"
         if is_closed_early(case, errors)

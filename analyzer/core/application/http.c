@@ -98,12 +98,11 @@ static bool read_request_line(struct http_request *http, struct pool *pool,
     return true;
 }
 
-/* Whether a header line is `Expect: 100-continue` (RFC 9110 section 10.1.1). */
-static bool is_expectation(const struct line *line) {
-    static const char value[] = "100-continue";
-    size_t at = http_field(line->bytes, line->length, "Expect:");
-    return at && line->length - at >= sizeof value - 1 &&
-           !strncasecmp((const char *)line->bytes + at, value, sizeof value - 1);
+/* Whether a header line has a field whose value begins so. */
+static bool has_value(const struct line *line, const char *name, const char *value) {
+    size_t at = http_field(line->bytes, line->length, name), length = strlen(value);
+    return at && line->length - at >= length &&
+           !strncasecmp((const char *)line->bytes + at, value, length);
 }
 
 static void parse_request(struct application *application, struct first_bytes *stream,
@@ -122,7 +121,10 @@ static void parse_request(struct application *application, struct first_bytes *s
         else if (line.length > 5 && !strncasecmp((const char *)line.bytes, "Host:", 5))
             set_host(http, arrival->pool, line.bytes + 5, line.length - 5);
         else {
-            http->expects |= is_expectation(&line);
+            http->expects |=
+                has_value(&line, "Expect:", "100-continue"); /* RFC 9110 section 10.1.1 */
+            http->upgrades |= has_value(&line, "Upgrade:", "websocket"); /* RFC 6455 section 4.1 */
+            http->keyed |= has_value(&line, "Sec-WebSocket-Key:", "");
             http_content_length(line.bytes, line.length, &http->content_length);
         }
         if (!first && !line.length) {

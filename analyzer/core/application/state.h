@@ -133,6 +133,8 @@ struct http_request {
     char method[16]; /* empty if it was not captured */
     uint8_t client;  /* direction of the request */
     bool expects;    /* it asks the server for 100 Continue before it sends the content */
+    bool upgrades;   /* it asks to switch to WebSocket */
+    bool keyed;      /* it has the key of a WebSocket handshake, which proxies pass on */
     bool coded;      /* the response has chunks, or another encoding of its transfer */
     char *host;      /* escaped; NULL without one */
     uint64_t content_length, announced; /* bytes of the content, and with the header; 0: unknown */

@@ -174,6 +174,7 @@ static void put_http(struct row_sink *sink, struct row *row, const struct http_r
     row_set_text(sink, row, exchanges_type, http->method);
     row_set_text(sink, row, exchanges_name, http->host);
     row_set_if(row, exchanges_expects_continue, http->requested.frame, http->expects);
+    row_set_if(row, exchanges_upgrade_header, http->requested.frame && http->keyed, http->upgrades);
     row_set_if(row, exchanges_announced_bytes, http->announced, (int64_t)http->announced);
     if (!http->status)
         return;

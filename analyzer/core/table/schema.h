@@ -1115,6 +1115,10 @@
     X(expects_continue, BOOL, "",                                                                  \
       "HTTP: whether the client waits for 100 Continue before it sends the content (RFC 9110 "     \
       "section 10.1.1); null if its head was not read")                                            \
+    X(upgrade_header, BOOL, "",                                                                    \
+      "HTTP: whether the request of a WebSocket (Sec-WebSocket-Key) asks to switch to it "         \
+      "(Upgrade, "                                                                                 \
+      "RFC 6455 section 4.1), or a proxy removed that; null for other requests")                   \
     X(response_until_close, BOOL, "",                                                              \
       "HTTP: whether the response has neither a length nor chunks, so that only the end of its "   \
       "connection ends it (RFC 9112 section 6.3); null for HEAD, and if its header is not in one " \

@@ -404,6 +404,23 @@ def test_a_request_says_whether_it_waits_for_100_continue(
     assert row["expects_continue"] is (expects if complete else None)
 
 
+@pytest.mark.parametrize(
+    "lines, upgrades",
+    [
+        ("Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: eA==\r\n", True),
+        ("sec-websocket-key: eA==\r\nupgrade:\tWebSocket\r\n", True),
+        ("Connection: close\r\nSec-WebSocket-Key: eA==\r\n", False),
+        ("Upgrade: h2c\r\nSec-WebSocket-Key: eA==\r\n", False),
+        ("Upgrade: websocket\r\n", None),
+        ("", None),
+    ],
+)
+def test_a_request_says_whether_it_asks_for_a_websocket(tmp_path: Path, lines: str, upgrades: bool | None) -> None:
+    talk = Talk(8080).send(0.02, f"GET /ws HTTP/1.1\r\nHost: a\r\n{lines}\r\n".encode())
+    row = only_row(of_kind(talk.send(0.05, b"HTTP/1.1 400 Bad\r\n\r\n", back=True).analyze(tmp_path), "http"))
+    assert row["upgrade_header"] is upgrades
+
+
 def test_the_preface_of_http_2_names_the_flow(tmp_path: Path) -> None:
     trace = Talk(8080).send(0.02, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(9)).analyze(tmp_path)
     assert only_row(trace.flows)["application"] == "http2" and not len(of_kind(trace, "http"))
