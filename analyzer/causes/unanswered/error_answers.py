@@ -167,8 +167,8 @@ def redirect_loop(case: Case) -> Matches:
     shows="DNS answers with SERVFAIL, REFUSED, FORMERR, NOTIMP or NOTAUTH; HTTP answers with a status of 500 or above, or one "
     "that refuses the request itself, such as 400 and 413. A 401 or 407 counts if no request with a login follows, 403 and "
     "404 if half of a server's answers are such. Below a tenth of the requests to a server, and 1 s, it is a note. Pauses of "
-    "0.4 s or more after 429 and 503 are part of the wait. A WebSocket handshake that a server calls malformed (400, 426) has met "
-    "a proxy that removes its Upgrade header; behind that proxy the header is missing (exchanges.upgrade_header).",
+    "0.4 s or more after 429 and 503 are part of the wait. A WebSocket handshake that a server calls malformed (400, 426) has "
+    "met a proxy that removes its Upgrade header; behind that proxy the header is missing (exchanges.upgrade_header).",
     rivals={"dns-tcp-blocked": "no question of the server itself stayed without an answer"},
     unknown="What failed behind the server, and all that TLS hides.",
 )
