@@ -21,10 +21,9 @@ from wiretale.analyzer.causes.path.loss_moments import (
 )
 from wiretale.analyzer.causes.path.lossy import (
     EFFECTS,
-    EVENLY,
-    IN_PEAKS,
     OPEN_QUEUE,
     POOL_MIN,
+    SUSPECTS,
     Lossy,
     Manner,
     beside_str,
@@ -56,19 +55,8 @@ TAIL_SHARE, TAILS_MIN = 0.5, 3
 MANY_SHARE, MANY_MIN, SHORT_PATH_NS = 0.05, 30, 10_000_000  # of losses that a busy path does not explain
 CODEPOINTS = {0: "default", 46: "EF"}
 #: without and with round trips that stayed
-SUSPECTS = ("an overflowing queue or a faulty link", "a faulty link or a very short queue")
 TOGETHER_NS, TOGETHER_RTTS = 5_000_000, 2.0  # between losses of one burst
 STEP_NS, STEP_RTTS, STEPS_MIN, STEPS_SHARE, STEPS_WITHIN = 30_000_000, 10.0, 3, 0.5, 0.2  # between their repairs
-AT_STEPS = (
-    "Look for output drops at ports where a fast link meets a slower one, give them more buffer, or let the sender pace"
-)
-PEAKS_ADVICE = f"{AT_STEPS}: a lower top bit rate, smaller key frames."
-PORTS_ADVICE = (
-    f"{AT_STEPS}: `tc qdisc replace dev IF root fq`. Compare the rate with the contract: a policer does the same."
-)
-SHORT_QUEUE = (
-    "a queue too short to delay, or a policer, that overflows whenever the sender has grown (a slower port, for one)"
-)
 #: words about hosts that lose alike
 SHARED = {"doubt": f", probably at a place that they share: {SUSPECTS[0]}", "marking": "", "sackless": ""}
 
@@ -468,22 +456,17 @@ def amount_of(lost: int, sent: int, unit: str) -> Words:
 
 def words_of_one(case: Case, lossy: Lossy, manner: Manner) -> Words:
     """Returns words about the losses of one transfer, which may be of a group with one sender or receiver."""
-    return {"doubt": doubt_of(manner), "marking": marking_of(lossy), "sackless": sackless_str(case, lossy)}
-
-
-def doubt_of(manner: Manner) -> str:
-    """Returns what losses are probably to, unless their manner tells it."""
-    is_told = manner.certainty == "proven" or manner.text == IN_PEAKS
-    suspect = SHORT_QUEUE if manner.text.startswith(EVENLY) else SUSPECTS["stayed" in manner.text]
-    return "" if is_told else f", probably to {suspect}"
+    return {
+        "doubt": manner.suspect and f", probably to {manner.suspect}",
+        "marking": marking_of(lossy),
+        "sackless": sackless_str(case, lossy),
+    }
 
 
 def loss_advice(lossy: Lossy, place: Place, manner: Manner) -> str:
     """Returns what to check about losses on the path."""
-    if manner.text == IN_PEAKS:
-        return PEAKS_ADVICE
-    if manner.text.startswith(EVENLY):
-        return PORTS_ADVICE
+    if manner.advice:
+        return manner.advice
     if marking_of(lossy):
         return "Mark both directions alike (EF) and compare drop counters of each class on the way from the sender."
     side = "from the capture point to the receiver" if place == "after" else "from the sender to the capture point"

@@ -10,12 +10,18 @@ from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Certainty
-from wiretale.analyzer.causes.path.loss_moments import even_bytes, growth_at_losses
+from wiretale.analyzer.causes.path.loss_moments import (
+    MOST_TRAFFIC,
+    RATE_QUANTILE,
+    even_bytes,
+    growth_at_losses,
+    quantile,
+)
 from wiretale.analyzer.findings.evidence import Cited
 from wiretale.analyzer.findings.loss_pattern import LOSSES_MIN, pattern_of, runs_of
-from wiretale.analyzer.findings.model import Words, endpoint_str
+from wiretale.analyzer.findings.model import Words, endpoint_str, row_at
 from wiretale.analyzer.findings.transfers import Loss, Transfer
-from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
+from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
 
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
@@ -43,8 +49,22 @@ SPARED_MIN = 5.0  # losses that a transfer would have at their share: one withou
 COUNTS = {"upstream": ("lost_upstream", "blocks_lost"), "downstream": ("lost_downstream",)}
 PLACES = {"upstream": "before the capture point", "downstream": "after the capture point"}
 LOSS_CODES = ("lost-upstream", "lost-downstream", "blocks-lost", "shared-queue")
+RANDOM = ", one at a time and without a pattern"
 IN_PEAKS = ", nearly all in its largest bursts (key frames, if it is video), which probably overflow a short queue"
-EVENLY, AT_PORTS = ", about once in each ", "drop counters of the devices at these times"
+AT_PORTS = "drop counters of the devices at these times"
+SUSPECTS = ("an overflowing queue or a faulty link", "a faulty link or a very short queue")
+SHORT_QUEUE = (
+    "a queue too short to delay, or a policer, that overflows whenever the sender has grown (a slower port, for one)"
+)
+AT_STEPS = (
+    "Look for output drops at ports where a fast link meets a slower one, give them more buffer, or let the sender pace"
+)
+PEAKS_ADVICE = f"{AT_STEPS}: a lower top bit rate, smaller key frames."
+PORTS_ADVICE = (
+    f"{AT_STEPS}: `tc qdisc replace dev IF root fq`. Compare the rate with the contract: a policer does the same."
+)
+#: of what comes from a full link: time bins, how even they are, and the most in 1 ms: a multiple of the rate, and packets beyond
+BINS_MIN, FULL_LEVEL, FASTER, BURST_PACKETS, MTU = 10, 0.95, 1.25, 5, 1514
 OPEN_QUEUE = "drop counters of the queues on the way, or a capture at the sender"
 
 
@@ -242,32 +262,56 @@ class Manner(NamedTuple):
     text: str
     certainty: Certainty
     open: dict[str, str]
+    suspect: str = SUSPECTS[0]  # what they are probably to; empty if the text tells it
+    advice: str = ""  # if it is not to look at the ports on the way
 
 
 def manner_of(case: Case, lossy: Lossy) -> Manner:
     """Returns how the losses of a transfer came."""
-    transfer, count = lossy.transfer, lossy.lost
-    if count < LOSSES_MIN:
+    transfer, is_tcp = lossy.transfer, lossy.transfer.flow["protocol"] == "tcp"
+    if lossy.lost < LOSSES_MIN:
         return Manner("", "likely", {"bottleneck": "a longer capture: so few losses show no pattern"})
-    if transfer.flow["protocol"] != "tcp" and are_in_peaks(case, lossy):
-        return Manner(IN_PEAKS, "likely", {"bottleneck": OPEN_QUEUE})
-    runs = runs_of(lossy.losses)
+    if not is_tcp and are_in_peaks(case, lossy):
+        return Manner(IN_PEAKS, "likely", {"bottleneck": OPEN_QUEUE}, "", PEAKS_ADVICE)
+    growth = growth_at_losses(case.transfers, transfer, lossy.place) if is_tcp else math.nan
+    if growth is None:
+        return steady_manner(case, lossy, f", while the round trip stayed at {show_duration(transfer.path_rtt_ns)}")
+    rate = full_rate(case, lossy) if is_tcp else None
+    suspect = f"a queue that overflows: nothing comes faster than {show_rate(rate)}" if rate else SUSPECTS[0]
+    return Manner(spread_of(case, lossy), "likely", {"bottleneck": OPEN_QUEUE}, suspect)
+
+
+def steady_manner(case: Case, lossy: Lossy, steady: str) -> Manner:
+    """Returns how losses came in which round trips did not grow."""
+    transfer = lossy.transfer
+    if even := even_bytes(case.transfers, transfer, lossy.place):
+        text = f", about once in each {show_bytes(even)}{steady}"
+        return Manner(text, "likely", {"bottleneck": AT_PORTS}, SHORT_QUEUE, PORTS_ADVICE)
+    if pattern_of(case.transfers, transfer, lossy.losses).word == "random":
+        return Manner(f"{RANDOM}{steady}", "proven", {}, "")
+    return Manner(f"{spread_of(case, lossy)}{steady}", "likely", {"bottleneck": AT_PORTS}, SUSPECTS[1])
+
+
+def spread_of(case: Case, lossy: Lossy) -> str:
+    """Returns whether losses came alone or in bursts."""
+    transfer, runs = lossy.transfer, runs_of(lossy.losses)
+    if pattern_of(case.transfers, transfer, lossy.losses).word == "random":
+        return RANDOM
     longest = max((sum(loss.segments for loss in run) for run in runs), default=1)
     longest = transfer.row["block_loss_run_max"] or longest
     bursts = transfer.row["block_loss_runs"] or len(runs)
-    word = pattern_of(case.transfers, transfer, lossy.losses).word
-    growth = growth_at_losses(case.transfers, transfer, lossy.place) if transfer.flow["protocol"] == "tcp" else math.nan
-    steady = f", while the round trip stayed at {show_duration(transfer.path_rtt_ns)}" if growth is None else ""
-    even = even_bytes(case.transfers, transfer, lossy.place) if steady else None
-    if even:
-        return Manner(f"{EVENLY}{show_bytes(even)}{steady}", "likely", {"bottleneck": AT_PORTS})
-    if word == "random":
-        return random_manner(steady)
-    text = f" in {plural(bursts, 'burst')} of up to {longest:,}{steady}" if longest > 1 else f", one at a time{steady}"
-    return Manner(text, "likely", {"bottleneck": AT_PORTS if steady else OPEN_QUEUE})
+    return f" in {plural(bursts, 'burst')} of up to {longest:,}" if longest > 1 else ", one at a time"
 
 
-def random_manner(steady: str) -> Manner:
-    """Returns how losses without a pattern came; `steady`: that round trips stayed meanwhile, if they did."""
-    text = f", one at a time and without a pattern{steady}"
-    return Manner(text, "proven", {}) if steady else Manner(text, "likely", {"bottleneck": OPEN_QUEUE})
+def full_rate(case: Case, lossy: Lossy) -> float | None:
+    """Returns the rate on the wire, bit/s, of a transfer that loses before the capture point, if its packets come at one rate and
+    never faster, as from a link that is busy all the time; None otherwise."""
+    transfer, bins = lossy.transfer, case.transfers.bins(lossy.transfer)
+    sizes = list(bins.payload_bytes)[1:-1]
+    if lossy.place != "upstream" or transfer.traffic_share < MOST_TRAFFIC or len(sizes) < BINS_MIN:
+        return None
+    high, usual = quantile(sizes, RATE_QUANTILE), quantile(sizes, 0.5)
+    rate = high * transfer.row["wire_bytes"] / max(transfer.payload_bytes, 1) / bins.width_ns
+    burst = row_at(case.trace.interfaces, transfer.flow["first_capture"])["burst_1ms_bytes"] or math.inf
+    is_even = usual >= FULL_LEVEL * high > 0
+    return 8e9 * rate if is_even and burst <= FASTER * rate * 1e6 + BURST_PACKETS * MTU else None
