@@ -42,6 +42,13 @@ def first(make: Make, folder: Path) -> CauseRow:
     return row
 
 
+@pytest.mark.parametrize(("flight", "is_told"), [(1, True), (20, False)])
+def test_a_link_that_is_busy_all_the_time_is_told_by_its_rate(flight: int, is_told: bool, tmp_path: Path) -> None:
+    answer = wiretale.analyze(paths.from_full_link(flight).write(tmp_path / "capture.pcap")).answer
+    assert answer.cause == "random-loss" and "lost before the capture point" in answer.sentence, answer.sentence
+    assert ("a queue that overflows: nothing comes faster than 10" in answer.sentence) == is_told, answer.sentence
+
+
 def test_at_the_sender_a_full_window_may_be_of_a_slow_reader(tmp_path: Path) -> None:
     trace = wiretale.analyze(late_reader(0.0).write(tmp_path / "capture.pcap"))
     assert trace.answer.cause == "bottleneck"

@@ -536,6 +536,23 @@ def answers_at_once(together: bool = True, senders: int = 12, fast: int = 0) -> 
     return wire
 
 
+def from_full_link(flight: int = 1, count: int = 3000) -> Wire:
+    """A transfer at its receiver, a segment each 1.2 ms, or as many at once as a flight has; 1% of them are repeated 30 ms
+    later."""
+    link, draw, holes = Connection(Wire()).open(rtt=30.0, near=30.0), random.Random(7), list[tuple[float, int]]()
+    for number in range(count):
+        now = 40.0 + 1.2 * (number - number % flight) + 0.01 * (number % flight)
+        while holes and holes[0][0] <= now:
+            _, lost = holes.pop(0)
+            link.send(now - 0.005, 0, lost, MSS).ack(now - 0.004, number * MSS)
+        if draw.random() < 0.01:
+            holes.append((now + 30.0, number * MSS))
+            continue
+        link.send(now, 0, number * MSS, MSS)
+        link.ack(now + 0.004, holes[0][1] if holes else (number + 1) * MSS)
+    return link.wire
+
+
 def short_queue() -> Wire:
     """A transfer through a link of 20 Mbit/s whose queue holds 12 packets."""
     return one_queue.through_one_queue(1, 20e6, 12.0, 8.0)[0]
