@@ -156,6 +156,11 @@ def test_the_next_command_is_pasted_whole(width: int, samples: Path) -> None:
         assert words == ["Next", "wiretale", path, "--cause", "tail-loss"]
 
 
+def test_a_filter_without_packets_leads_to_the_whole_capture(wiretale_run: Run) -> None:
+    path = str(SAMPLES / "tcp_losses.pcap")
+    assert wiretale_run(path, "--filter", "udp port 9").stdout.splitlines()[-1].split() == ["Next", "wiretale", path]
+
+
 @pytest.mark.parametrize("width", [60, 80])
 def test_a_terminal_gets_lines_of_its_width(samples: Path, width: int) -> None:
     """The command in a pseudo-terminal, with colors."""

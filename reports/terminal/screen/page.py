@@ -90,8 +90,10 @@ def next_str(trace: Trace) -> str:
         return f"wiretale {words} --cause {answer.cause}"
     if answer.findings:
         return f"wiretale {words} --finding {trace.findings[answer.findings[0] - 1]['code']}"
-    is_empty = not any(row["packets"] for row in trace.interfaces.rows())
-    return f"wiretale {'info' if is_empty else 'view'} {words}"
+    if any(row["packets"] for row in trace.interfaces.rows()):
+        return f"wiretale view {words}"
+    files = " ".join(file_words(trace._arguments))
+    return f"wiretale {files}" if trace.options.filter else f"wiretale info {words}"
 
 
 def closing(trace: Trace, width: int, notes: bool) -> Iterator[RenderableType]:
