@@ -106,34 +106,35 @@ def slow_of(case: Case) -> list[Slow]:
     return sorted(servers, key=lambda slow: -slow.waited_ns)
 
 
+def known_of(case: Case, slow: Slow, *names: str) -> list[list[float]]:
+    """Returns the known values of columns of the requests to a server."""
+    every = [requests_of(case, flow) for flow in slow.server.flows]
+    return [[value for requests in every for value in requests.times(name)] for name in names]
+
+
 def holds_requests(case: Case, slow: Slow) -> bool:
     """Returns whether a server probably holds requests until it has news (long polling): its waits have a limit, and each client
     asks the same again at once, whatever the answer."""
-    answers = (row["code"] or "" for row in case.exchanges("kind", "http") if row["flow"] in slow.numbers)
+    answers = (row["code"] or "" for row in case.exchanges("kind", "http", "turn") if row["flow"] in slow.numbers)
     if not slow.has_limit or any(code >= FAILED for code in answers):
         return False
-    every = [requests_of(case, flow) for flow in slow.server.flows]
-    sizes = [size for requests in every for size in requests.times("request_bytes")]
-    pauses = [ns for requests in every for ns in requests.times("pause_ns")]
-    return max(sizes) - min(sizes) <= SAME_BYTES and middle(pauses) <= AGAIN_NS
+    sizes, pauses = known_of(case, slow, "request_bytes", "pause_ns")
+    return bool(sizes and pauses) and max(sizes) - min(sizes) <= SAME_BYTES and middle(pauses) <= AGAIN_NS
 
 
 def may_confirm(case: Case, slow: Slow) -> bool:
     """Returns whether the client's messages, of an unknown protocol, may only confirm what the server sends by itself: each is
     small and follows at once."""
-    every = [requests_of(case, flow) for flow in slow.server.flows]
-    sizes, pauses = ([ns for each in every for ns in each.times(name)] for name in ("request_bytes", "pause_ns"))
-    is_small = middle(sizes) <= min(
-        CONFIRMING_BYTES, middle([size for each in every for size in each.times("response_bytes")])
-    )
+    applications = {flow["application"] for flow in slow.server.flows}
+    is_http = any(row["flow"] in slow.numbers for row in case.exchanges("kind", "http"))
     answers = (slow.end[1] or 0) < SYSTEM_PORTS or slow.end[1] in FIRST_ANSWERED
-    names = {flow["application"] for flow in slow.server.flows} - {
-        None,
-        "http",
-        "tls",
-    }  # a word of another may look like HTTP
-    is_known = answers or names or any(row["flow"] in slow.numbers for row in case.exchanges("kind", "http"))
-    return not is_known and is_small and len(slow.server.slow) >= NEWS_MIN and middle(pauses) <= CONFIRMED_NS
+    if (
+        is_http or answers or applications - {None, "http", "tls"}
+    ):  # the first word of another protocol may be one of HTTP
+        return False
+    sizes, responses, pauses = known_of(case, slow, "request_bytes", "response_bytes", "pause_ns")
+    is_small = middle(sizes) <= min(CONFIRMING_BYTES, middle(responses))
+    return is_small and len(pauses) >= NEWS_MIN and middle(pauses) <= CONFIRMED_NS
 
 
 @cause(
