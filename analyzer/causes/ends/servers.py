@@ -141,7 +141,7 @@ def may_confirm(case: Case, slow: Slow) -> bool:
     code="long-polls",
     title="Requests that are held until there is news",
     sentence="The server {server} probably holds requests until it has news (long polling): {limited} of {requests} were "
-    "answered after the same {limit}, the others after {least} to {most}, and the next one came at once.",
+    "answered after the same {limit}, the others after {least} to {most}.",
     advice="Nothing is slow if the client means to wait. Else see in the documentation of {host} which requests wait for events.",
     shows="At least three answers come after the same time of 5 s or more, to 0.5%, and five or more at any time before. All "
     "requests of the clients have the same size, follow the answer within 100 ms, and none failed (HTTP status 500 or above).",
