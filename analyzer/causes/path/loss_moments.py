@@ -36,6 +36,7 @@ BUCKET_MIN = 4.0  # full packets
 BY_CHANCE, CHANCE_ERROR = 0.15, 2.0  # from 1, the variation of the bytes between losses at random; times its error
 STEADY_GROWTH, STEADY_NS = 0.3, 2_000_000  # of the least round trip; two frames at 10 Mbit/s: no queue that matters
 FULL_RANK, FULL_GROWTH = 0.7, 0.1  # of round trips at losses among all, 0.5 by chance; of the least
+WAIT_SHARE = 0.25  # of the time that a queue would take
 GROWN_BINS = 2  # time bins with round trips that grew
 HELD_GROWTH, HELD_LOSSES = 2.0, 30  # of the least, in a short queue that is always full
 QUEUED_PACKETS, QUEUED_MIN_NS, QUEUED_SHARE = 2.0, 500_000, 0.2  # of round trips before losses, above the least
@@ -292,6 +293,16 @@ def is_passed_at_once(transfers: Transfers, transfer: Transfer, moments: Sequenc
     return bool(trips.usual) and not are_longer(trips, max(STEADY_GROWTH * min(trips.all), STEADY_NS))
 
 
+def is_too_much_to_wait(transfers: Transfers, transfer: Transfer, moments: Sequence[Moment], wait_ns: float) -> bool:
+    """Returns whether what passed before the first loss would have waited so long in a queue that round trips at losses showed
+    it: half of them are much shorter."""
+    trips = round_trips_at(transfers, transfer, moments)
+    if not trips.usual:
+        return False
+    least = min(trips.all)
+    return wait_ns > STEADY_GROWTH * least and median_of(trips.usual) - least <= WAIT_SHARE * wait_ns
+
+
 def without_overshoot(moments: list[Moment], rtt: float) -> list[Moment]:
     """Returns losses without those of the round trips around the one with most, if those are more than half: slow start met the
     limit there."""
@@ -361,9 +372,10 @@ def drained_bucket(transfers: Transfers, transfer: Transfer, place: str) -> Toke
     is_faster = before_ns > 0 and first.passed_bytes >= DRAINED_TIMES * rate * before_ns
     if not is_faster or strays(every, rate) > EMPTY_MAX * size:
         return None
-    if place == "downstream" and not is_passed_at_once(transfers, transfer, every):
+    tokens = first.passed_bytes - rate * before_ns
+    if place == "downstream" and not is_too_much_to_wait(transfers, transfer, every, tokens / rate):
         return None
-    return TokenBucket(8e9 * rate, first.passed_bytes - rate * before_ns, 8e9 * first.passed_bytes / before_ns)
+    return TokenBucket(8e9 * rate, tokens, 8e9 * first.passed_bytes / before_ns)
 
 
 def later_losses(transfers: Transfers, transfer: Transfer, every: Sequence[Moment], rtt: float) -> list[Moment]:
