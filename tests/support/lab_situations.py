@@ -210,6 +210,7 @@ def uploads(size: float, rate: float = 0, far: str = "--both delay=8ms", router:
     return Situation((client,), serves("swallows"), router, near="--both delay=7ms", far=far, snaplen=256)
 
 
+CUBIC = "ip -n {c} route change default via 10.77.1.1 dev eth0 congctl cubic\n"
 TBF = "tc qdisc add dev right root tbf rate {}\n"
 POLICER = "tcp dport 443 limit rate over 1100 kbytes/second burst 15 kbytes drop"
 ON_BAD_LINK = "tcp dport 443 jhash ip saddr . ip daddr . tcp sport mod 2 seed 0xbeef == 1"
@@ -234,6 +235,7 @@ PATH = {
         behind=(ENDS, "pings", SERVER, 0.1),
     ),
     "packets overtake": uploads(4e6, 4e6, "--both delay=8ms --forward 'reorder=3% distance=8'"),
+    "delays vary": uploads(4e6, 3e6, "--both 'delay=40ms jitter=25ms'")._replace(hosts=CUBIC),
     "MSS clamped": uploads(
         3e6, 0, "--both 'rate=50Mbit delay=8ms'", rule("tcp flags syn tcp option maxseg size set 536")
     ),
@@ -269,7 +271,7 @@ PATH = {
         rule("tcp dport 443 ip ecn != not-ect ip ecn set ce"),
         hosts=sysctl("c", "net.ipv4.tcp_ecn=1")
         + sysctl("s", "net.ipv4.tcp_ecn=1")
-        + "ip -n {c} route change default via 10.77.1.1 dev eth0 congctl cubic\n",  # BBR sends on despite marks
+        + CUBIC,  # BBR sends on despite marks
         near="--both delay=10ms",
         far="--both delay=10ms",
     ),

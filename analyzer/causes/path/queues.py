@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.cause import Match, Matches, Place, cause
 from wiretale.analyzer.causes.ends.windows import full_window
-from wiretale.analyzer.causes.path.loss_moments import growth_at_losses
+from wiretale.analyzer.causes.path.loss_moments import RATE_QUANTILE, growth_at_losses, quantile
 from wiretale.analyzer.causes.path.losses import bucket_of
 from wiretale.analyzer.causes.path.lossy import (
+    BINS_MIN,
     EFFECTS,
     PLACES,
     Lossy,
@@ -38,6 +39,7 @@ TOGETHER_NS, TOGETHER_MIN, TOGETHER_SHARE = 5_000_000, 4, 0.5
 PINGS_MIN = 5
 SIDES: dict[str, Place] = {"upstream": "before", "downstream": "after"}
 SHOWN_NS = 1_000_000  # of a queue
+RATE_LEVEL = 0.75  # the median of a transfer's time bins, of their 90th percentile
 WASTED_SHARE, NEARLY_ALL = 0.1, 0.9  # needless repeats, of all segments; of all repeats
 BUSY_SHARE = 0.25  # of a transfer's time, in which a link carries it or queues it
 FAIR_QUEUE = "Give that link a fair queue with AQM (fq_codel, cake), or send below its rate."
@@ -322,10 +324,10 @@ def is_wasted(transfer: Transfer) -> bool:
     title="A link or shaper is the limit, or its queue overflows",
     sentence="{what}.{sackless}",
     advice="{advice}",
-    shows="The path limits a transfer (findings path-limited, wire-full, udp-above-path), or its losses come when round trips "
-    "have grown. Then packets sent at losses have round trips that rank 0.7 among all (0.5 by chance) and exceed the minimum "
-    "by 10%, or the pattern is tail drop. A TCP transfer must have a link busy, or stand in a queue, for a quarter of its "
-    "time.",
+    shows="The path limits a transfer (findings path-limited, wire-full, udp-above-path) at one rate (the median of its time "
+    "bins is 75% of the 90th percentile), or its losses come when round trips have grown. Then packets sent at losses have "
+    "round trips that rank 0.7 among all (0.5 by chance) and exceed the minimum by 10%, or the pattern is tail drop. A TCP "
+    "transfer must have a link busy, or stand in a queue, for a quarter of its time.",
     rivals={
         "policer": "round trips grow before the losses: packets are queued",
         "random-loss": "the losses come when the queue is full",
@@ -355,10 +357,16 @@ def bottleneck(case: Case) -> Matches:
         transfer.number: transfer
         for code in ("path-limited", "wire-full", "udp-above-path")
         for transfer in transfers_with(case, code)
-        if not is_wasted(transfer)
+        if not is_wasted(transfer) and (code != "path-limited" or is_at_one_rate(case, transfer))
     }
     for number, transfer in {**limited, **{key: lossy.transfer for key, lossy in dropping.items()}}.items():
         yield limit_match(case, transfer, dropping.get(number))
+
+
+def is_at_one_rate(case: Case, transfer: Transfer) -> bool:
+    """Returns whether a transfer has about the same rate in most time bins, as that of a link; one that grows has not."""
+    sizes = list(case.transfers.bins(transfer).payload_bytes)[1:-1]
+    return len(sizes) < BINS_MIN or quantile(sizes, 0.5) >= RATE_LEVEL * quantile(sizes, RATE_QUANTILE)
 
 
 def limit_match(case: Case, transfer: Transfer, lossy: Lossy | None) -> Match:
