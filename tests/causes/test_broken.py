@@ -112,7 +112,9 @@ def test_a_hung_server_is_told_with_its_requests(tmp_path: Path) -> None:
 
 def test_a_mount_hangs_beside_busy_clients(tmp_path: Path) -> None:
     answer = wiretale.analyze(of_wire(drawn.hung_mount)(tmp_path / "capture.pcap")).answer
-    assert answer.cause == "hung-server" and "10.0.0.2:2049 stopped answering" in answer.sentence, answer.sentence
+    assert answer.cause == "hung-server" and "10.0.0.2:2049 answers only some requests" in answer.sentence, (
+        answer.sentence
+    )
 
 
 def test_the_last_message_of_an_unknown_protocol_may_want_no_answer(tmp_path: Path) -> None:
@@ -121,8 +123,15 @@ def test_the_last_message_of_an_unknown_protocol_may_want_no_answer(tmp_path: Pa
     assert answer.cause is None, answer.sentence
 
 
-def test_a_server_that_hung_for_some_requests(tmp_path: Path) -> None:
-    row = causes_of(of_wire(lambda: drawn.hung(3, answered=5)), tmp_path)["hung-server"]
+@pytest.mark.parametrize("first", [0, 2])
+def test_a_server_answers_others_while_some_requests_hang(first: int, tmp_path: Path) -> None:
+    row = causes_of(of_wire(lambda: drawn.hung(3, answered=5, first=first)), tmp_path)["hung-server"]
+    assert row["sentence"].startswith("10.0.0.2:80 answers only some requests: 3 of 8 requests got no reply")
+    assert "hung on these" in row["sentence"], row["sentence"]
+
+
+def test_a_server_stopped_answering_after_requests_that_it_answered(tmp_path: Path) -> None:
+    row = causes_of(of_wire(lambda: drawn.hung(3, answered=5, first=5)), tmp_path)["hung-server"]
     assert row["sentence"].startswith("10.0.0.2:80 stopped answering: 3 of 8 requests got no reply")
 
 

@@ -116,14 +116,14 @@ def hung_mount(port: int = 2049, again_ms: float = 60_000.0, clients: int = 3) -
     return wire
 
 
-def hung(count: int = 6, answered: int = 0, wait_ms: float = 11_000.0) -> Wire:
-    """Requests that are acknowledged and never answered."""
+def hung(count: int = 6, answered: int = 0, wait_ms: float = 11_000.0, first: int = 0) -> Wire:
+    """Requests that are acknowledged and never answered, after `first` of the others."""
     wire = Wire()
     for i in range(count + answered):
         start = 1_000.0 * i
         link = Connection(wire, 40_001 + i).open(start, 2.0).send(start + 2.1, 0, 0, 120, PSH | ACK)
         link.send(start + 4.2, 1, 0, ack=120)
-        if i >= count:
+        if not first <= i < first + count:
             link.send(start + 30, 1, 0, 400, PSH | ACK, ack=120).send(start + 30.1, 0, 120, ack=400)
             continue
         link.send(start + wait_ms, 0, 120, flags=FIN | ACK).send(start + wait_ms + 2, 1, 0, ack=121)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.broken.split_hello import size_rival
 from wiretale.analyzer.causes.cause import Match, Matches, cause
-from wiretale.analyzer.causes.connections import GROUPS_MAX, is_alike, times_str
+from wiretale.analyzer.causes.connections import EXCHANGE_KINDS, GROUPS_MAX, is_alike, times_str
 from wiretale.analyzer.findings.cost import union_ns
+from wiretale.analyzer.findings.exchanges.exchange_rows import numbers_where
 from wiretale.analyzer.findings.exchanges.unanswered import (
     DUE_NS,
     TIMES_SLOWEST,
@@ -111,6 +112,17 @@ def not_connected(case: Case, server: End) -> int:
     return states["syn_sent"] + states["syn_received"]
 
 
+def answers_others(case: Case, server: End, group: Sequence[Silence]) -> bool:
+    """Returns whether the server answered a request that was sent after the first one that it left open."""
+    transfers, first_ns = case.transfers, min(each.row["asked_ns"] or 0 for each in group)
+    flows, of_flow = set(case.connections.to_server(server)), transfers.flow_of
+    packed = transfers.trace.exchanges._packed_columns([("asked_ns", "d", transfers.base_ns, 1)])[0]
+    times, since_ns = array("d", packed), first_ns - transfers.base_ns
+    kinds = {transfers.words[kind] for kind in EXCHANGE_KINDS}  # a handshake is none
+    of_kind, answered = transfers.bytes_of("exchanges", "kind"), numbers_where(transfers, "outcome", "answered")
+    return any(times[each] > since_ns and of_flow[each] in flows and of_kind[each] in kinds for each in answered)
+
+
 def requests_str(unanswered: int, total: int) -> str:
     """Returns `none of 6 requests`, `3 of 8 requests`, or `its only request`."""
     if total == 1:
@@ -122,16 +134,20 @@ def words_of(case: Case, server: End, group: Sequence[Silence], total: int) -> W
     """Returns the words of the sentence."""
     within, full = acknowledged_ns(case, group), not_connected(case, server)
     are_all, is_open = len(group) == total, are_open(case.transfers, group)
+    how, hangs = "accepts connections and never answers", "hangs"
+    if not are_all:
+        is_partial = answers_others(case, server, group)
+        how, hangs = ("answers only some requests", "hung on these") if is_partial else ("stopped answering", "hung")
     return {
         "server": endpoint_str(*server),
-        "how": "accepts connections and never answers" if are_all else "stopped answering",
+        "how": how,
         "unanswered": requests_str(len(group), total),
         "what": what_str(group),
         "a": "a" if are_all and total > 1 else "no",
         "waited": f"{'before the capture ended, after' if is_open else 'in'} {times_str([each.waited_ns for each in group])}",
         "each": "it" if len(group) == 1 else "each",
         "within": f" within {show_duration(within)}" if within else "",
-        "hangs": "hangs" if are_all else "hung",
+        "hangs": hangs,
         "full": f", and {plural(full, 'more connection')} met a full accept queue" if full else "",
     }
 
