@@ -36,6 +36,7 @@ BUCKET_MIN = 4.0  # full packets
 BY_CHANCE, CHANCE_ERROR = 0.15, 2.0  # from 1, the variation of the bytes between losses at random; times its error
 STEADY_GROWTH, STEADY_NS = 0.3, 2_000_000  # of the least round trip; two frames at 10 Mbit/s: no queue that matters
 FULL_RANK, FULL_GROWTH = 0.7, 0.1  # of round trips at losses among all, 0.5 by chance; of the least
+TIMED_SHARE = 0.5  # of losses, with a round trip soon after them: a sender that repairs losses measures few
 WAIT_SHARE = 0.25  # of the time that a queue would take
 GROWN_BINS = 2  # time bins with round trips that grew
 HELD_GROWTH, HELD_LOSSES = 2.0, 30  # of the least, in a short queue that is always full
@@ -169,7 +170,7 @@ def round_trips_at(transfers: Transfers, transfer: Transfer, moments: Sequence[M
     for moment in moments:
         place = bisect_right(starts, moment.due_ns + least - bins.width_ns)
         until = bisect_right(starts, moment.due_ns + greatest)
-        if place < len(values):
+        if place < len(values) and starts[place] <= moment.due_ns + greatest + bins.width_ns:
             trips.usual.append(values[place])
             trips.most.append(max(values[place : max(until, place + 1)]))
     return trips
@@ -195,7 +196,7 @@ def growth_at_losses(transfers: Transfers, transfer: Transfer, place: str) -> fl
     neither is known: before the capture point none shows it."""
     moments = moments_of(transfers, transfer, place)
     trips = round_trips_at(transfers, transfer, moments)
-    if place != "downstream" or not trips.usual:
+    if place != "downstream" or len(trips.usual) < TIMED_SHARE * len(moments) or not trips.usual:
         return math.nan
     least, growth = min(trips.all), median_of(trips.usual) - min(trips.all)
     if growth >= max(FULL_GROWTH * least, QUEUED_MIN_NS) and (
