@@ -116,7 +116,9 @@ class Bench:
         tcptrace_flows = self.of("tcptrace", MANY_FLOWS)
         quarter = self.of("wiretale --json", QUARTER)
         yield Check("5 M packets: time / tcptrace's", big.seconds / tcptrace.seconds, 0.6)
-        yield Check("5 M packets: time per packet / tshark's", big.packet_seconds / tshark.packet_seconds, 0.05, digits=3)
+        yield Check(
+            "5 M packets: time per packet / tshark's", big.packet_seconds / tshark.packet_seconds, 0.05, digits=3
+        )
         yield Check("5 M packets: memory", big.memory, 160, "MB", 1)
         yield Check("200,000 flows, -o: time / tcptrace's", flows.seconds / tcptrace_flows.seconds, 1.5)
         yield Check("200,000 flows, -o: memory", flows.memory, 600, "MB", 1)

@@ -236,21 +236,21 @@ NAME, OPEN, AGAIN, PAUSE = "name-lookup", "application-window", "reconnects", "c
 
 def polled(code: int = 200, again: float = 5.0, limit: float = 10_000.0) -> Wire:
     """Requests that a server answers when there is news, or with this code after `limit` ms; the next comes `again` ms later."""
-    link, now, asked, told = Connection(Wire(by_time=True)).open(rtt=4.0), 10.0, 0, 0
+    link, now, sent, back = Connection(Wire(by_time=True)).open(rtt=4.0), 10.0, 0, 0
     for wait in (900.0, limit, 4_100.0, 350.0, limit, 7_300.0, 2_600.0, limit, 1_500.0, 5_200.0):
         reply = b"HTTP/1.1 %d Status\r\nContent-Length: 60\r\n\r\n" % (code if wait == limit else 200) + bytes(60)
-        link.send(now, 0, asked, flags=PUSH, ack=told, payload=ends.GET)
-        asked += len(ends.GET)
-        link.send(now + 4, 1, told, ack=asked)
+        link.send(now, 0, sent, flags=PUSH, ack=back, payload=ends.GET)
+        sent += len(ends.GET)
+        link.send(now + 4, 1, back, ack=sent)
         now += wait + 4
-        link.send(now, 1, told, flags=PUSH, ack=asked, payload=reply)
-        told += len(reply)
-        link.send(now + 0.1, 0, asked, ack=told)
+        link.send(now, 1, back, flags=PUSH, ack=sent, payload=reply)
+        back += len(reply)
+        link.send(now + 0.1, 0, sent, ack=back)
         now += again
     return link.wire
 
 
-def told(request: int = 20, response: int = 50, server_port: int = 5555) -> Wire:
+def confirmed(request: int = 20, response: int = 50, server_port: int = 5555) -> Wire:
     """Messages of a server at any time, each of which the client answers at once with so many bytes."""
     talk = ends.Dialogue(Wire(), 4.0, server_port=server_port)
     for wait in (2_400.0, 3_900.0, 700.0, 7_100.0, 5_700.0, 1_500.0, 2_200.0, 4_400.0):
@@ -368,9 +368,9 @@ CASES = {
     "WebSockets that are forbidden": Case(
         lambda: handshakes(403), ERRORS, ("3 of 3 WebSocket handshakes got status 403 (no permission)",)
     ),
-    "messages that may be confirmed": Case(told, SLOW, ("probably took 700 ms", "unless those only confirm")),
-    "requests of a database": Case(lambda: told(server_port=5432), SLOW, (":5432 took 700 ms to 7.10 s",)),
-    "longer requests": Case(lambda: told(90, 200), SLOW, (":5555 took 700 ms to 7.10 s",)),
+    "messages that may be confirmed": Case(confirmed, SLOW, ("probably took 700 ms", "unless those only confirm")),
+    "requests of a database": Case(lambda: confirmed(server_port=5432), SLOW, (":5432 took 700 ms to 7.10 s",)),
+    "longer requests": Case(lambda: confirmed(90, 200), SLOW, (":5555 took 700 ms to 7.10 s",)),
     "a person who reads beside a quiet connection": NOT(lambda: reader(200_000.0), PAUSE),
     "a client that computes beside one": Case(lambda: reader(9_000.0), PAUSE, ("10.0.0.2:5432",)),
 }

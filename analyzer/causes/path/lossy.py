@@ -63,7 +63,7 @@ PEAKS_ADVICE = f"{AT_STEPS}: a lower top bit rate, smaller key frames."
 PORTS_ADVICE = (
     f"{AT_STEPS}: `tc qdisc replace dev IF root fq`. Compare the rate with the contract: a policer does the same."
 )
-#: of what comes from a full link: time bins, how even they are, and the most in 1 ms: a multiple of the rate, and packets beyond
+#: packets from a full link: time bins, how even they are, and the most in 1 ms: a multiple of the rate, and packets beyond
 BINS_MIN, FULL_LEVEL, FASTER, BURST_PACKETS, MTU = 10, 0.95, 1.25, 5, 1514
 OPEN_QUEUE = "drop counters of the queues on the way, or a capture at the sender"
 
