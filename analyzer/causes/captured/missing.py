@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from wiretale.analyzer.causes.case import Case
-    from wiretale.analyzer.rows import InterfaceRow
+    from wiretale.analyzer.rows import DirectionRow, InterfaceRow
 
 
 BUFFERS = "Raise the capture buffer (`dumpcap -B 256`), truncate packets (`-s 128`), or capture on a faster machine."
@@ -53,21 +53,32 @@ def missed_share(case: Case) -> float:
 
 
 def passed_str(case: Case, flows: Iterable[int]) -> str:
-    """Returns which packets alone a capture filter passed of these connections; empty if it is not seen.
-
-    Those with payload: one end sent three times as many as the other, which must have sent ACKs alone. Those with SYN, FIN or
-    RST: several connections have no other.
-    """
-    sides = [(case.direction(flow, 0), case.direction(flow, 1)) for flow in flows]
-    rows = [row for pair in sides for row in pair]
-    marked = [(row["syns"] or 0) + (row["fins"] or 0) + (row["resets"] or 0) for row in rows]
-    packets = sum(row["packets"] for row in rows)
-    if len(sides) >= MARKED_FLOWS and packets >= PACKETS_MIN and sum(marked) >= packets:
+    """Returns which packets alone a capture filter passed of these connections; empty if it is not seen."""
+    pairs = [(case.direction(flow, 0), case.direction(flow, 1)) for flow in flows]
+    if are_marked(pairs):
         return "SYN, FIN or RST"
-    is_bare = any(row["packets"] != row["data_packets"] or flags for row, flags in zip(rows, marked, strict=True))
-    counts = [sorted(row["packets"] for row in pair) for pair in sides]
-    lopsided = all(few and LOPSIDED * few <= many >= PACKETS_MIN for few, many in counts)
-    return "payload" if rows and lopsided and not is_bare else ""
+    return "payload" if are_lopsided(pairs) else ""
+
+
+def marks_of(row: DirectionRow) -> int:
+    """Returns the packets of a direction with SYN, FIN or RST."""
+    return (row["syns"] or 0) + (row["fins"] or 0) + (row["resets"] or 0)
+
+
+def are_marked(pairs: Sequence[tuple[DirectionRow, DirectionRow]]) -> bool:
+    """Returns whether several connections have no packet without SYN, FIN or RST."""
+    rows = [row for pair in pairs for row in pair]
+    packets = sum(row["packets"] for row in rows)
+    return len(pairs) >= MARKED_FLOWS and packets >= PACKETS_MIN and sum(map(marks_of, rows)) >= packets
+
+
+def are_lopsided(pairs: Sequence[tuple[DirectionRow, DirectionRow]]) -> bool:
+    """Returns whether connections have only packets with payload, three times as many one way as the other: the other end must
+    have sent ACKs alone."""
+    rows = [row for pair in pairs for row in pair]
+    is_bare = any(row["packets"] != row["data_packets"] or marks_of(row) for row in rows)
+    counts = [sorted(row["packets"] for row in pair) for pair in pairs]
+    return bool(rows) and not is_bare and all(few and LOPSIDED * few <= many >= PACKETS_MIN for few, many in counts)
 
 
 @cause(

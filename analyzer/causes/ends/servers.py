@@ -342,15 +342,18 @@ def slow_dns(case: Case) -> Matches:
             yield dns_match(case, each, *max(servers.items(), key=lambda server: len(server[1])))
 
 
+def waits_for(case: Case, server: str) -> list[int]:
+    """Returns how long the answers of a DNS server took, ns."""
+    rows = (row for row in case.exchanges("kind", "dns") if row["server"] == server)
+    return [row["waited_ns"] for row in rows if row["waited_ns"]]
+
+
 def dns_match(case: Case, finding: Numbered, server: str, rows: Sequence[ExchangeRow]) -> Match:
     """Returns the match about the late answers of a DNS server."""
     times = sorted(float(row["waited_ns"] or 0) for row in rows)
-    answers = [
-        row["waited_ns"] for row in case.exchanges("kind", "dns") if row["server"] == server and row["waited_ns"]
-    ]
-    quickest, waited_ns, words = show_duration(min(answers)), union_ns(waits_of(rows)), took(times)
+    answers = waits_for(case, server)
+    quickest, waited_ns = show_duration(min(answers)), union_ns(waits_of(rows))
     is_near = min(answers) <= NEAR_SHARE * middle(times)
-    questions = str(words["requests"]).replace("request", "question")
     is_far = len(times) >= FAR_ANSWERS and is_equal([*times, *map(float, answers)], FAR_WITHIN)
     return Match(
         certainty="proven" if is_near else "likely",
@@ -366,10 +369,17 @@ def dns_match(case: Case, finding: Numbered, server: str, rows: Sequence[Exchang
         server=server,
         waited=show_duration(waited_ns or 0.0),
         fastest=f"; its quickest answer took {quickest}" if is_near else "",
-        what=f"is probably {words['took']} away, as {questions} took that long"
-        if is_far
-        else f"{'' if is_near else 'probably '}took {words['took']}{words['median']} to answer {questions}",
+        what=late_str(times, is_near, is_far),
     )
+
+
+def late_str(times: list[float], is_near: bool, is_far: bool) -> str:
+    """Returns what a DNS server took for its late answers, and whether it or the way to it did."""
+    words = took(times)
+    questions = str(words["requests"]).replace("request", "question")
+    if is_far:
+        return f"is probably {words['took']} away, as {questions} took that long"
+    return f"{'' if is_near else 'probably '}took {words['took']}{words['median']} to answer {questions}"
 
 
 def slow_match(case: Case, slows: Sequence[Slow], severity: Severity | None) -> Match:
@@ -392,13 +402,19 @@ def slow_match(case: Case, slows: Sequence[Slow], severity: Severity | None) -> 
         proof="each request was complete and its round trip over long before the answer came",
         excluded={"nagle-delack": f"waits from {show_duration(times[0])} to {show_duration(times[-1])}"},
         undecided={"slow-dependency": f"a capture at {slows[0].host}: does it ask another server meanwhile?"},
-        servers=f"The server {slows[0].name}" if len(slows) == 1 else f"{len(slows):,} servers ({slows[0].name}, …)",
+        servers=servers_str(slows),
         host=slows[0].host,
         spent=parts_str(math.fsum(times), whole_ns),
         network=network_str(slows),
-        together=UNLESS if are_confirmed else together_str(slows[0]) if len(slows) == 1 else "",
+        together=UNLESS if are_confirmed else together_str(slows),
         **took(times),
     )
+
+
+def servers_str(slows: Sequence[Slow]) -> str:
+    """`The server app.example:80`, or `3 servers (app.example:80, …)`."""
+    name = slows[0].name
+    return f"The server {name}" if len(slows) == 1 else f"{len(slows):,} servers ({name}, …)"
 
 
 def ends_together(slow: Slow) -> list[list[Span]]:
@@ -413,9 +429,10 @@ def ends_together(slow: Slow) -> list[list[Span]]:
     return groups
 
 
-def together_str(slow: Slow) -> str:
-    """`, those of 6 connections together at 4 moments: …`: a program that stops; empty if it answers one by one."""
-    groups = ends_together(slow)
+def together_str(slows: Sequence[Slow]) -> str:
+    """`, those of 6 connections together at 4 moments: …`: a program that stops; empty if it answers one by one, and of several
+    servers."""
+    slow, groups = slows[0], ends_together(slows[0]) if len(slows) == 1 else []
     count = sum(map(len, groups))
     if len(slow.server.flows) < TOGETHER_FLOWS or len(groups) < TOGETHER_MOMENTS or count < TOGETHER_EACH * len(groups):
         return ""

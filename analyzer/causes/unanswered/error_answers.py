@@ -359,23 +359,29 @@ def dns_words(case: Case, server: str, errors: list[ExchangeRow]) -> dict[str, A
     }
 
 
+def meaning_of(case: Case, errors: Sequence[ExchangeRow], is_single: bool) -> tuple[str, str]:
+    """Returns what the first status of HTTP errors, or their single one, says of the request, or "", and the advice."""
+    code, upgrades = str(errors[0]["code"]), {row["upgrade_header"] for row in errors}
+    if code == MALFORMED and is_single and (port := tls_port(case, errors)):
+        return f"probably because port {port} wants TLS and got plain HTTP", PLAIN_ADVICE
+    if upgrades == {False}:
+        return "a proxy removed the Upgrade header", UPGRADE_ADVICE
+    if upgrades == {True} and code in (MALFORMED, UPGRADE_REQUIRED):
+        return "probably because a proxy on the way removed the Upgrade header", UPGRADE_ADVICE
+    meaning = REFUSALS.get(code, "")
+    return meaning, HTTP_ADVICE.get(code, REFUSED_ADVICE if meaning else HTTP_ADVICE["500"])
+
+
 def http_words(case: Case, server: str, errors: list[ExchangeRow]) -> dict[str, Any]:
     """Returns what is said of errors of HTTP alone."""
     code, names = str(errors[0]["code"]), [name for row in errors[:NAMED_MAX] if (name := name_of(case, row))]
-    meaning = REFUSALS.get(code, "")
     is_single = all(row["code"] == code for row in errors)
-    advice = HTTP_ADVICE.get(code, REFUSED_ADVICE if meaning else HTTP_ADVICE["500"])
-    met, upgrades = behind(case, server, errors), {row["upgrade_header"] for row in errors}
-    if code == MALFORMED and is_single and (port := tls_port(case, errors)):
-        meaning, advice = f"probably because port {port} wants TLS and got plain HTTP", PLAIN_ADVICE
-    elif upgrades == {False}:
-        meaning, advice = "a proxy removed the Upgrade header", UPGRADE_ADVICE
-    elif upgrades == {True} and code in (MALFORMED, UPGRADE_REQUIRED):
-        meaning, advice = "probably because a proxy on the way removed the Upgrade header", UPGRADE_ADVICE
+    meaning, advice = meaning_of(case, errors, is_single)
+    met, is_websocket = behind(case, server, errors), all(row["upgrade_header"] is not None for row in errors)
     return {
         "findings": met.findings,
         "filter": f"http.response.code == {code}" if is_single else "http.response.code >= 400",
-        "noun": "HTTP request" if None in upgrades else "WebSocket handshake",
+        "noun": "WebSocket handshake" if is_websocket else "HTTP request",
         "codes": f"status {codes_str(errors)}{f' ({meaning})' if meaning and is_single else ''}",
         "ending": ", and it closed while the client still sent"
         if is_closed_early(case, errors)
