@@ -389,10 +389,11 @@ def slow_match(case: Case, slows: Sequence[Slow], severity: Severity | None) -> 
     waited_ns = union_ns(chain.from_iterable(slow.server.waited for slow in slows)) or 0.0
     whole_ns = math.fsum(sum(case.transfers.turns.account(number).values()) for number in numbers)
     are_confirmed = all(may_confirm(case, slow) for slow in slows)
+    is_open = are_confirmed or any(slow.is_held for slow in slows)
     return Match(
-        certainty="likely" if are_confirmed or any(slow.is_held for slow in slows) else "proven",
+        certainty="likely" if is_open else "proven",
         place="server",
-        severity="info" if waited_ns < NOTE_SHARE * whole_ns else severity,
+        severity=severity_of(waited_ns, whole_ns, severity),
         findings=[slow.numbered for slow in slows],
         flows=numbers,
         waited_ns=waited_ns,
@@ -409,6 +410,11 @@ def slow_match(case: Case, slows: Sequence[Slow], severity: Severity | None) -> 
         together=UNLESS if are_confirmed else together_str(slows),
         **took(times),
     )
+
+
+def severity_of(waited_ns: float, whole_ns: float, severity: Severity | None) -> Severity | None:
+    """Returns the severity of waits, which are a note if they are little of the time."""
+    return "info" if waited_ns < NOTE_SHARE * whole_ns else severity
 
 
 def servers_str(slows: Sequence[Slow]) -> str:
