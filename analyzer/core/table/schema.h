@@ -1084,8 +1084,9 @@
       "response, or if no ACK shows it: the handshake's, or one without data")                     \
     X(server_ns, DURATION, "ns",                                                                   \
       "server time: from the last byte of the request to the first captured of the "               \
-      "response, less network_ns. Null as above, and if IPv4 IDs or an ACK without data "          \
-      "show that its first transmission may be lost between server and capture point")             \
+      "response, less network_ns. Null as above, and if a hole before it, IPv4 IDs or an ACK "     \
+      "without data show that its first transmission may be lost between server and capture "      \
+      "point")                                                                                     \
     X(response_bytes, INT, "bytes", "unique payload of the response; null without one")            \
     X(response_announced_bytes, INT, "bytes",                                                      \
       "HTTP: length of the response by its header, with what precedes it; null without one, for "  \

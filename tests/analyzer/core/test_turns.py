@@ -319,6 +319,24 @@ def test_an_ack_that_ends_nagles_delay_is_no_pause(turns: Any) -> None:
     assert (rows[1]["request_pause_ns"], rows[1]["request_ns"]) == (0, (FAR + 40 + NEAR) * MS)
 
 
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_an_answer_whose_beginning_was_lost_upstream_leaves_the_time_unknown(tmp_path: Path, is_lost: bool) -> None:
+    talk = Talk()
+    talk.turn(server=5.0, pause=2.0)
+    talk.say(0, 200)
+    talk.acked(1, talk.now + FAR)
+    begun, answered = talk.sent[1], talk.now + FAR + 700.0
+    if is_lost:
+        talk.sent[1] += 3 * MSS  # all of its first flight; a later segment comes first
+    talk.say(1, MSS, answered)
+    if is_lost:
+        talk.connection.send(answered + 40.0, 1, begun, 3 * MSS, ACK | PSH, ack=talk.sent[0])
+    trace = wiretale.analyze(talk.connection.wire.write(tmp_path / "capture.pcap"))
+    first, second = turns_of(trace)
+    assert first["server_ns"] == 5 * MS and second["server_ns"] == (None if is_lost else 700 * MS)
+    assert (trace.answer.cause == "slow-server") is not is_lost, trace.answer.sentence
+
+
 @pytest.mark.parametrize("side", [0, 1])
 @pytest.mark.parametrize("missing", [True, False])
 def test_a_first_transmission_that_was_lost_upstream_leaves_the_time_unknown(
