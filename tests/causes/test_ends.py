@@ -9,7 +9,7 @@ import pytest
 
 import wiretale
 from causes_ends import CASES, mute, requests_lost, starttls_behind_a_hole
-from plain_wire import ACK, PSH, Connection, Wire, block
+from plain_wire import ACK, MSS, PSH, Connection, Wire, block
 from wiretale.analyzer.causes.registry import CAUSES
 
 RECEIVER, PASSED = (
@@ -60,6 +60,24 @@ def test_an_end_is_blamed_only_for_its_own(name: str, tmp_path: Path) -> None:
 def test_losses_that_cost_much_come_before_round_trips(tmp_path: Path) -> None:
     trace = wiretale.analyze(requests_lost(range(10, 70, 10)).write(tmp_path / "capture.pcap"))
     assert trace.answer.cause == "tail-loss" and "6 bursts" in trace.answer.sentence
+
+
+@pytest.mark.parametrize("lost", [(), (20, 28, 29, 41)])
+def test_a_late_answer_that_loses_segments_may_have_lost_its_beginning(lost: tuple[int, ...], tmp_path: Path) -> None:
+    link = Connection(Wire()).open(rtt=40.0).send(41.0, 0, 0, 120, PSH | ACK).send(81.0, 1, 0, ack=120)
+    for number in range(60):
+        now = 1_130.0 + 0.5 * number
+        if number not in lost:
+            link.send(now, 1, number * MSS, MSS, ACK, 120)
+            got = min([*(each for each in lost if each < number), number + 1])
+            link.send(now + 0.1, 0, 120, ack=got * MSS)
+    for place, number in enumerate(lost):
+        link.send(1_240.0 + place, 1, number * MSS, MSS, ACK, 120)
+        link.send(1_240.1 + place, 0, 120, ack=([*lost[place + 1 :], 60][0]) * MSS)
+    sentence = wiretale.analyze(link.wire.write(tmp_path / "capture.pcap")).answer.sentence
+    assert ("took 1.05 s to answer a request" in sentence) and (
+        "unless the beginning of its answer was lost" in sentence
+    ) == bool(lost)
 
 
 def test_mail_of_which_only_syn_and_fin_were_captured_is_not_mute(tmp_path: Path) -> None:

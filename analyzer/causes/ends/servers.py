@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from wiretale.analyzer.causes.cause import Match, Matches, Severity, cause
 from wiretale.analyzer.causes.connections import times_str
 from wiretale.analyzer.causes.ends.talk import is_equal, middle, parts_str, requests_of, server_str
+from wiretale.analyzer.causes.path.lossy import lossy_transfers
 from wiretale.analyzer.causes.path.pauses import held_up_servers
 from wiretale.analyzer.findings.cost import NOTE_SHARE, Span, union_ns
 from wiretale.analyzer.findings.exchanges.exchange_rows import packets_of, waits_of
-from wiretale.analyzer.findings.exchanges.turns import SlowServer, server_end, took
+from wiretale.analyzer.findings.exchanges.turns import SLOW_NS, SlowServer, server_end, took
 from wiretale.analyzer.findings.exchanges.unanswered import FIRST_ANSWERED, SYSTEM_PORTS
 from wiretale.analyzer.units import plural, show_duration
 
@@ -41,7 +42,7 @@ FAR_ANSWERS, FAR_WITHIN = (
     0.1,
 )  # that take as long: the path's time, to which a server that works would add what varies
 NAME_NS, NEAR_SHARE = 100_000_000, 0.2  # an answer of DNS that is late; of the median, one that is quick
-UNLESS = ", unless those only confirm what it sends by itself"
+FEW_ANSWERS = 2  # that may each have lost their first flight
 
 
 class Slow(NamedTuple):
@@ -388,8 +389,8 @@ def slow_match(case: Case, slows: Sequence[Slow], severity: Severity | None) -> 
     times = sorted(chain.from_iterable(slow.server.slow for slow in slows))
     waited_ns = union_ns(chain.from_iterable(slow.server.waited for slow in slows)) or 0.0
     whole_ns = math.fsum(sum(case.transfers.turns.account(number).values()) for number in numbers)
-    are_confirmed = all(may_confirm(case, slow) for slow in slows)
-    is_open = are_confirmed or any(slow.is_held for slow in slows)
+    doubt = doubt_of(case, slows)
+    is_open = bool(doubt) or any(slow.is_held for slow in slows)
     return Match(
         certainty="likely" if is_open else "proven",
         place="server",
@@ -407,7 +408,7 @@ def slow_match(case: Case, slows: Sequence[Slow], severity: Severity | None) -> 
         host=slows[0].host,
         spent=parts_str(math.fsum(times), whole_ns),
         network=network_str(slows),
-        together=UNLESS if are_confirmed else together_str(slows),
+        together=doubt or together_str(slows),
         **took(times),
     )
 
@@ -415,6 +416,21 @@ def slow_match(case: Case, slows: Sequence[Slow], severity: Severity | None) -> 
 def severity_of(waited_ns: float, whole_ns: float, severity: Severity | None) -> Severity | None:
     """Returns the severity of waits, which are a note if they are little of the time."""
     return "info" if waited_ns < NOTE_SHARE * whole_ns else severity
+
+
+def doubt_of(case: Case, slows: Sequence[Slow]) -> str:
+    """Returns what else the waits may be; empty if nothing shows that."""
+    if all(may_confirm(case, slow) for slow in slows):
+        return ", unless those only confirm what it sends by itself"
+    flows = {
+        turns.flow
+        for slow in slows
+        for turns in slow.server.turns
+        if max(turns.known_ns("server_ns"), default=0) >= SLOW_NS
+    }
+    losing = {each.transfer.row["flow"] for each in lossy_transfers(case) if each.place == "upstream"}
+    is_few = sum(len(slow.server.slow) for slow in slows) <= FEW_ANSWERS
+    return ", unless the beginning of its answer was lost, as later parts were" if is_few and flows <= losing else ""
 
 
 def servers_str(slows: Sequence[Slow]) -> str:
