@@ -628,6 +628,18 @@ def windows_of_http2(count: int = 40, unit: int = 65_700, request: int = 44) -> 
     return link.wire
 
 
+def paced(phase: float = 25.0, count: int = 120) -> Wire:
+    """Ten segments each 30 ms, whatever the ACKs: those of an earlier flight come `phase` ms after one."""
+    link, rtt = Connection(Wire()).open(rtt=55.0), 30.0 + phase
+    for number in range(count):
+        now, at = 100.0 + 30.0 * number, number * 10 * MSS
+        for place in range(10):
+            link.send(now + 0.05 * place, 0, at + place * MSS, MSS, PUSH if place == 9 else ACK)
+            if place % 2:
+                link.ack(now + rtt + 0.05 * place, at + (place + 1) * MSS)
+    return link.wire
+
+
 class Case(NamedTuple):
     """A capture, the cause that it has, and words of its sentence; None: no cause of an end above a note."""
 
@@ -825,6 +837,8 @@ CASES: dict[str, Case] = {
     ),
     "requests for parts of 64 kB": Case(lambda: windows_of_http2(request=400), "serial-requests", ("41 round trips",)),
     "small requests for parts of 100 kB": Case(lambda: windows_of_http2(unit=100_000), "serial-requests"),
+    "a program with a rate of its own": Case(paced, None),
+    "the same, whose ACKs come at other times": Case(lambda: paced(12.0), None),
     "a small send buffer": Case(small_buffer, "send-buffer", ("though window, path and queue are free",)),
 }
 EXAMPLES = {

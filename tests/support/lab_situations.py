@@ -235,6 +235,7 @@ PATH = {
         behind=(ENDS, "pings", SERVER, 0.1),
     ),
     "packets overtake": uploads(4e6, 4e6, "--both delay=8ms --forward 'reorder=3% distance=8'"),
+    "writer at a rate of its own": uploads(2e6, 475e3, "--both delay=13ms")._replace(near="--both delay=14ms"),
     "delays vary": uploads(4e6, 3e6, "--both 'delay=40ms jitter=25ms'")._replace(hosts=CUBIC),
     "MSS clamped": uploads(
         3e6, 0, "--both 'rate=50Mbit delay=8ms'", rule("tcp flags syn tcp option maxseg size set 536")

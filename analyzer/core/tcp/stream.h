@@ -307,6 +307,7 @@ struct steady_flight {
         run;           /* of intervals with the same limit, the present one; not yet in `longest` */
     uint8_t run_cause; /* enum sender_time */
     bool begun;        /* round trips are compared */
+    bool late;         /* the data behind gap_ns came long after the ACK that had made room */
     struct packet_wait gap; /* gap_ns */
     int64_t end;            /* an ACK of this position ends the round trip */
     int64_t began_ns;       /* the round trip */

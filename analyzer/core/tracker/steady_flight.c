@@ -9,6 +9,8 @@
  *   is lost (RFC 5681 section 3.1, RFC 9438 section 4.3). After a loss CUBIC hardly grows for
  *   seconds, so that a level counts only if it was reached before the first loss as well.
  * - BBR, and a path that is full, leave no long gap in a round trip, and a queue makes it longer.
+ * - An application that sends at a rate of its own ends a gap when it has data, and not when an ACK
+ *   makes room.
  *
  * Thus, if flight reaches the same level in STEADY_ROUNDS round trips with a long gap in each, and
  * the receive window has room, time in which the network seemed to be the limit is the send
@@ -22,7 +24,9 @@
 #define STEADY_PACKETS  32 /* of a direction; a shorter one has no such state */
 #define QUEUE_RTTS      2  /* a longer round trip had a queue */
 #define GAP_PART        4  /* a long gap is a quarter of the round trip at least */
-#define GAP_SEGMENTS    3  /* and at the mean rate so many full segments would have filled it */
+#define LATE_PART       16 /* of a gap: data that come so much later waited for no room, */
+#define LATE_LEAST_NS   INT64_C(1000000) /* but for the time in which a program wakes up */
+#define GAP_SEGMENTS    3 /* and at the mean rate so many full segments would have filled it */
 
 /* Time that was accounted to the network since the direction began. */
 static inline int64_t network_ns(const struct segment_context *seg) {
@@ -60,7 +64,8 @@ static bool has_gap(const struct segment_context *seg, const struct time_account
                     int64_t span) {
     int64_t gap_ns = accounting->steady->gap_ns, bytes = accounting->end - accounting->steady->end;
     double gap_bytes = (double)gap_ns * (double)bytes / (double)span;
-    return gap_ns >= span / GAP_PART && span <= QUEUE_RTTS * path_rtt(seg->connection) &&
+    return !accounting->steady->late && gap_ns >= span / GAP_PART &&
+           span <= QUEUE_RTTS * path_rtt(seg->connection) &&
            gap_bytes >= GAP_SEGMENTS * (double)full_segment_size(seg->connection, seg->sender);
 }
 
@@ -86,6 +91,13 @@ static void compare_round(const struct segment_context *seg, struct time_account
         steady->rounds = 2 * STEADY_ROUNDS;
     }
     steady->previous = steady->highest;
+}
+
+bool is_late_release(const struct segment_context *seg, const struct time_accounting *accounting,
+                     int64_t created, int64_t gap_ns) {
+    int64_t rtt = view_rtt(seg->connection, seg->sender, &accounting->view);
+    return rtt >= 0 &&
+           created - accounting->view.seen.time_ns - rtt > max64(gap_ns / LATE_PART, LATE_LEAST_NS);
 }
 
 void begin_steady_flight(const struct segment_context *seg, struct time_accounting *accounting) {

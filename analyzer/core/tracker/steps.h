@@ -75,6 +75,10 @@ int64_t view_rtt(const struct tcp_connection *connection, const struct tcp_strea
 
 /* steady_flight.c: time without room in the send buffer. */
 
+/* Returns whether data behind a gap was created long after the ACK that had made room for it. */
+bool is_late_release(const struct segment_context *seg, const struct time_accounting *accounting,
+                     int64_t created, int64_t gap_ns);
+
 /* Begins to compare round trips, unless the direction is too short. */
 void begin_steady_flight(const struct segment_context *seg, struct time_accounting *accounting);
 

@@ -96,6 +96,7 @@ static inline void note_round(const struct segment_context *seg, struct time_acc
     if (gap_ns > steady->gap_ns) {
         steady->gap_ns = gap_ns;
         steady->gap = wait_before(seg, gap_ns);
+        steady->late = is_late_release(seg, accounting, created, gap_ns);
     }
     if (accounting->view.seen.una >= steady->end)
         end_round(seg, accounting, created);
