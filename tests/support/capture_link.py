@@ -33,6 +33,7 @@ import errno, socket, time
 class PacketSocket(socket.socket):
     def __init__(self, interface):
         super().__init__(socket.AF_PACKET, socket.SOCK_RAW)
+        self.settimeout(20)
         self.bind((interface, 0))
 
     def send(self, frame):
