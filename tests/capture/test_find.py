@@ -6,9 +6,11 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from ipaddress import ip_address
 from pathlib import Path
@@ -22,7 +24,7 @@ from drawn_ring import BEGIN, SECOND, Drawn, Ring, packets_of, seconds
 from processes import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 pytestmark = [pytest.mark.xdist_group("capture"), needs.marked(needs.programs("zstd", "tshark", "tcpdump"))]
 MORE = int(os.environ.get("WIRETALE_QUESTIONS", "0"))  # of `make trials`
@@ -39,8 +41,10 @@ for frame in itertools.cycle(json.load(open(sys.argv[2]))):
 """
 
 
-def find(*words: str | Path, code: int = 0, **more: Any) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run([PROGRAM, "find", *words], capture_output=True, text=True, timeout=60, **more)
+def find(
+    *words: str | Path, code: int = 0, program: str | Path = PROGRAM, **more: Any
+) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run([program, "find", *words], capture_output=True, text=True, timeout=60, **more)
     assert done.returncode == code, done.stderr
     return done
 
@@ -65,6 +69,16 @@ def indexes(folder: Path) -> list[Path]:
 
 def pairs(packets: list[Drawn]) -> list[tuple[int, bytes]]:
     return sorted((packet.time_ns, packet.frame) for packet in packets)
+
+
+@pytest.fixture
+def another_user() -> Iterator[dict[str, Any]]:
+    """How another user of the group runs the program: a copy of it, because this folder may be root's alone."""
+    with tempfile.TemporaryDirectory(prefix="wiretale-test-") as folder:
+        Path(folder).chmod(0o755)
+        copy = shutil.copy(PROGRAM, folder)
+        ids = {"user": NOBODY_ELSE, "group": ORDINARY, "extra_groups": []} if os.geteuid() == 0 else {}
+        yield {"program": copy, **ids}
 
 
 @pytest.fixture(scope="module")
@@ -286,15 +300,14 @@ def test_an_output_replaces_no_capture_and_no_device(tmp_path: Path) -> None:
     assert (folder / "file.pcapng.zst").read_bytes() == before and (tmp_path / "fifo").is_fifo()
 
 
-def test_a_ring_is_searched_while_it_is_written(link: CaptureLink) -> None:
+def test_a_ring_is_searched_while_it_is_written(link: CaptureLink, another_user: dict[str, Any]) -> None:
     """Finished files have the daemon's index, the open file is read; another user of the group may do so."""
     link.make_folder()
     link.folder.chmod(0o2750)
     with link.daemon("-b", "packets:100", watched=True) as daemon:
         link.send(250, size=1400)
         link.wait_counted(written=250)
-        other = {"user": NOBODY_ELSE, "group": ORDINARY, "extra_groups": []} if os.geteuid() == 0 else {}
-        answer = listed(Path(), "-f", "ether proto 0x88b5", cwd=link.folder, **other)
+        answer = listed(Path(), "-f", "ether proto 0x88b5", cwd=link.folder, **another_user)
         assert answer["packets"] == 250 and answer["indexes_made"] == 0
         assert not daemon.stop()
     answer = listed(link.folder)
@@ -328,7 +341,7 @@ def test_no_more_than_100_spans_are_kept(link: CaptureLink) -> None:
     assert len(list(link.folder.glob(".*.kept"))) == 100
 
 
-def test_a_span_around_a_signal_is_kept_until_it_is_released(link: CaptureLink) -> None:
+def test_a_span_around_a_signal_is_kept_until_it_is_released(link: CaptureLink, another_user: dict[str, Any]) -> None:
     """The ring holds two files of 100 packets; the span has those before the signal and just after it."""
     link.make_folder()
     options = ("-b", "packets:100", "-b", "files:2", "--keep-before", "1h", "--keep-after", "200ms")
@@ -345,9 +358,8 @@ def test_a_span_around_a_signal_is_kept_until_it_is_released(link: CaptureLink) 
     mark = link.folder / f".{span['name']}.kept"
     link.folder.chmod(0o2750)
     mark.chmod(0)
-    other = {"user": NOBODY_ELSE, "group": ORDINARY, "extra_groups": []} if os.geteuid() == 0 else {}
     for option in (("--spans",), ("--spans", "--json"), ("--release", span["name"])):
-        refused = find(Path(), *option, code=5, cwd=link.folder, **other)
+        refused = find(Path(), *option, code=5, cwd=link.folder, **another_user)
         assert (refused.stdout, refused.stderr) == ("", f"wiretale-capture find: {mark.name}: Permission denied\n")
     mark.chmod(0o640)
     assert find(link.folder, "--spans").stdout == f"{span['name']}\t1 h 00 min\n"

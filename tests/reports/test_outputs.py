@@ -467,12 +467,12 @@ def test_a_folder_that_another_run_is_about_to_remove_is_not_used(
 ) -> None:
     opened, rivals = os.open, list[int]()
 
-    def open_and_lose(path: Any, *flags: int) -> int:
+    def open_and_lose(path: Any, *flags: int, **place: Any) -> int:
         """Another run finds the first folder between its making and its lock."""
         if not rivals:
-            rivals.append(opened(path, *flags))
+            rivals.append(opened(path, *flags, **place))
             fcntl.flock(rivals[0], fcntl.LOCK_EX)
-        return opened(path, *flags)
+        return opened(path, *flags, **place)
 
     monkeypatch.setattr(destination.os, "open", open_and_lose)
     with destination.partial_in(tmp_path, is_folder=True) as (path, _):

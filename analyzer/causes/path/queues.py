@@ -321,7 +321,7 @@ def is_wasted(transfer: Transfer) -> bool:
 
 @cause(
     code="bottleneck",
-    title="A link or shaper is the limit, or its queue overflows",
+    title="A link is the limit, or its queue overflows",
     sentence="{what}.{sackless}",
     advice="{advice}",
     shows="The path limits a transfer (findings path-limited, wire-full, udp-above-path) at one rate (the median of its time "
